@@ -1,0 +1,131 @@
+//! Why a copy ended early, and how far it had come.
+
+use std::fmt;
+use std::path::PathBuf;
+
+use rustix::io::Errno;
+
+use crate::summary::Summary;
+
+/// One of the two ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Side {
+    /// Where bytes come from.
+    Source,
+    /// Where bytes go.
+    Destination,
+}
+
+/// A bound that was reached.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Limit {
+    /// Bytes of one copy.
+    Bytes,
+    /// Bytes of all copies together.
+    TotalBytes,
+    /// Bytes of a whole-file read.
+    ReadSize,
+}
+
+/// What was asked for and cannot be had.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Unsupported {
+    /// A kind of file that is not copied: only regular files are.
+    Kind(Side),
+    /// A clone was required and the file system makes none here.
+    Clone,
+    /// This attribute cannot be kept.
+    Attribute,
+    /// A file cannot be replaced through its open descriptor, nor in part.
+    Replace,
+    /// The one mechanism that the tuning allows does not work here.
+    Mechanism,
+}
+
+/// Why a copy failed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Cause {
+    /// The system answered so, at that end.
+    Io(Side, Errno),
+    /// The embedder did not grant what was required.
+    Denied,
+    /// A bound was reached; nothing beyond it was written.
+    Limit(Limit),
+    /// The caller cancelled.
+    Cancelled,
+    /// Both ends are one file; nothing was touched.
+    SameFile,
+    /// It cannot be had here.
+    Unsupported(Unsupported),
+    /// A whole-file read found bytes that are not UTF-8.
+    NotUtf8,
+    /// The copier itself failed: a defect, for its caller alone.
+    Panicked,
+}
+
+/// A copy that ended early.
+#[derive(Clone, Debug)]
+pub struct Error {
+    /// Why.
+    pub cause: Cause,
+    /// The path that was asked for, of the end that failed, where it was asked for by path.
+    pub path: Option<PathBuf>,
+    /// How far it had come.
+    pub done: Summary,
+}
+
+impl fmt::Display for Side {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Source => "source",
+            Self::Destination => "destination",
+        })
+    }
+}
+
+impl fmt::Display for Unsupported {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Kind(side) => write!(f, "the {side} is not a regular file"),
+            Self::Clone => f.write_str("a clone was required and cannot be made here"),
+            Self::Attribute => f.write_str("an attribute was required and cannot be kept here"),
+            Self::Replace => f.write_str(
+                "a file is replaced by its path and as a whole, not by a descriptor or in part",
+            ),
+            Self::Mechanism => f.write_str("the one mechanism allowed does not work here"),
+        }
+    }
+}
+
+impl fmt::Display for Cause {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Io(side, errno) => {
+                write!(f, "{side}: {}", std::io::Error::from(*errno))
+            }
+            Self::Denied => f.write_str("the host did not grant what was required"),
+            Self::Limit(Limit::Bytes) => f.write_str("the limit of bytes a copy was reached"),
+            Self::Limit(Limit::TotalBytes) => {
+                f.write_str("the limit of bytes of all copies was reached")
+            }
+            Self::Limit(Limit::ReadSize) => f.write_str("the file is larger than the read's limit"),
+            Self::Cancelled => f.write_str("cancelled"),
+            Self::SameFile => f.write_str("source and destination are the same file"),
+            Self::Unsupported(what) => what.fmt(f),
+            Self::NotUtf8 => f.write_str("the file is not UTF-8 text"),
+            Self::Panicked => f.write_str("the copier panicked; this is a defect in it"),
+        }
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.path {
+            Some(path) => write!(f, "{}: {}", path.display(), self.cause),
+            None => self.cause.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for Error {}

@@ -1,0 +1,178 @@
+//! Bounds on what is copied, in logical bytes: a hole counts.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use crate::error::Limit;
+
+/// How much a copy may take.
+#[derive(Clone, Debug, Default)]
+pub struct Limits {
+    /// Bytes of this copy.
+    pub bytes: Option<u64>,
+    /// Bytes of all copies that share the quota.
+    pub total: Option<Arc<Quota>>,
+}
+
+/// A number of bytes that several copies draw from.
+#[derive(Debug)]
+pub struct Quota {
+    left: AtomicU64,
+}
+
+impl Quota {
+    /// A quota of so many bytes.
+    pub const fn new(bytes: u64) -> Self {
+        Self {
+            left: AtomicU64::new(bytes),
+        }
+    }
+
+    /// What nobody has drawn.
+    pub fn left(&self) -> u64 {
+        self.left.load(Ordering::Relaxed)
+    }
+
+    /// Draws up to `bytes` and says how many were there.
+    fn draw(&self, bytes: u64) -> u64 {
+        let mut left = self.left();
+        loop {
+            let drawn = bytes.min(left);
+            match self.left.compare_exchange_weak(
+                left,
+                left - drawn,
+                Ordering::Relaxed,
+                Ordering::Relaxed,
+            ) {
+                Ok(_) => return drawn,
+                Err(now) => left = now,
+            }
+        }
+    }
+
+    fn give_back(&self, bytes: u64) {
+        self.left.fetch_add(bytes, Ordering::Relaxed);
+    }
+}
+
+/// One copy's share of its limits. What it draws and does not use goes back when it ends.
+#[derive(Debug)]
+pub(crate) struct Allowance {
+    limits: Limits,
+    used: u64,
+    drawn: u64,
+}
+
+impl Allowance {
+    pub(crate) fn new(limits: Limits) -> Self {
+        Self {
+            limits,
+            used: 0,
+            drawn: 0,
+        }
+    }
+
+    /// Which limit a copy of so many bytes would reach, as things stand.
+    pub(crate) fn foresee(&self, bytes: u64) -> Result<(), Limit> {
+        if self.limits.bytes.is_some_and(|limit| limit < bytes) {
+            return Err(Limit::Bytes);
+        }
+        if self
+            .limits
+            .total
+            .as_ref()
+            .is_some_and(|quota| quota.left() < bytes)
+        {
+            return Err(Limit::TotalBytes);
+        }
+        Ok(())
+    }
+
+    /// Draws all of so many bytes, or says which limit stands in the way.
+    pub(crate) fn ask_for_all(&mut self, bytes: u64) -> Result<(), Limit> {
+        self.foresee(bytes)?;
+        if self.ask(bytes)? < bytes {
+            return Err(Limit::TotalBytes);
+        }
+        Ok(())
+    }
+
+    /// How many of the next `wanted` bytes may be taken, or which limit stands in the way of the
+    /// first. A shared quota is drawn here, before the bytes move, so that copies that run at once
+    /// never exceed it together.
+    pub(crate) fn ask(&mut self, wanted: u64) -> Result<u64, Limit> {
+        let mut granted = wanted;
+        if let Some(limit) = self.limits.bytes {
+            granted = granted.min(limit - self.used.min(limit));
+            if granted == 0 && wanted > 0 {
+                return Err(Limit::Bytes);
+            }
+        }
+        if let Some(quota) = &self.limits.total {
+            let in_hand = self.drawn - self.used;
+            if in_hand < granted {
+                self.drawn += quota.draw(granted - in_hand);
+            }
+            granted = granted.min(self.drawn - self.used);
+            if granted == 0 && wanted > 0 {
+                return Err(Limit::TotalBytes);
+            }
+        }
+        Ok(granted)
+    }
+
+    /// So many of the bytes asked for were taken.
+    pub(crate) fn spend(&mut self, bytes: u64) {
+        self.used += bytes;
+        self.drawn = self.drawn.max(self.used);
+    }
+}
+
+impl Drop for Allowance {
+    fn drop(&mut self) {
+        if let Some(quota) = &self.limits.total {
+            quota.give_back(self.drawn - self.used);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_copy_gets_its_own_limit_and_no_byte_more() {
+        let mut allowance = Allowance::new(Limits {
+            bytes: Some(10),
+            total: None,
+        });
+        assert_eq!(allowance.ask(4), Ok(4));
+        allowance.spend(4);
+        assert_eq!(allowance.ask(100), Ok(6));
+        allowance.spend(6);
+        assert_eq!(allowance.ask(1), Err(Limit::Bytes));
+        assert_eq!(allowance.ask(0), Ok(0));
+    }
+
+    #[test]
+    fn what_was_drawn_and_not_used_goes_back() {
+        let quota = Arc::new(Quota::new(10));
+        let limits = Limits {
+            bytes: None,
+            total: Some(quota.clone()),
+        };
+        let mut one = Allowance::new(limits.clone());
+        let mut two = Allowance::new(limits);
+        assert_eq!(one.ask(8), Ok(8));
+        assert_eq!(two.ask(8), Ok(2));
+        one.spend(3);
+        drop(one);
+        assert_eq!(quota.left(), 5);
+        two.spend(2);
+        assert_eq!(two.ask(8), Ok(5));
+        two.spend(5);
+        assert_eq!(two.ask(1), Err(Limit::TotalBytes));
+        drop(two);
+        assert_eq!(quota.left(), 0);
+    }
+}

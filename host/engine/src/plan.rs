@@ -1,0 +1,261 @@
+//! Which mechanisms are tried, and in which order: a pure function of what is known before the
+//! first byte moves. Every platform's table compiles, and is tested, on every platform.
+
+use std::fmt;
+
+use crate::request::{Reflink, Tuning};
+
+/// A way to move bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[non_exhaustive]
+pub enum Mechanism {
+    /// Storage is shared, copy on write: `ioctl(FICLONE)`.
+    Clone,
+    /// copy_file_range(2): within the kernel; some file systems share or copy on the server.
+    CopyRange,
+    /// sendfile(2): within the kernel, also between file systems.
+    SendFile,
+    /// pread(2) and pwrite(2) through a buffer: works wherever anything does, and decides which
+    /// end is at fault.
+    ReadWrite,
+}
+
+impl Mechanism {
+    /// All of them, in the order of their worth.
+    pub const ALL: [Self; 4] = [
+        Self::Clone,
+        Self::CopyRange,
+        Self::SendFile,
+        Self::ReadWrite,
+    ];
+
+    /// The name that reports use.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Clone => "clone",
+            Self::CopyRange => "copy-range",
+            Self::SendFile => "send-file",
+            Self::ReadWrite => "read-write",
+        }
+    }
+}
+
+impl fmt::Display for Mechanism {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// The systems that have a table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Platform {
+    /// Linux 4.5 and later; what a kernel lacks is found at run time.
+    Linux,
+    /// Any other Unix, macOS among them: POSIX calls alone.
+    Posix,
+}
+
+/// What is known of the two ends.
+#[derive(Clone, Copy, Debug)]
+pub struct Facts {
+    /// What the source says of its size: 0 is no promise (procfs).
+    pub source_size: u64,
+    /// Part of the source is copied, or to another place than the start.
+    pub windowed: bool,
+    /// Every write goes to the end of the destination (`O_APPEND`).
+    pub appends: bool,
+    /// The copy opened the destination, so its file position is the copy's alone.
+    pub destination_is_ours: bool,
+}
+
+/// An order of mechanisms, each tried at most once. It always ends with one that works on
+/// anything, unless the caller ruled that out.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Plan {
+    /// A bit for each of [`Mechanism::ALL`]: the order is theirs, so a set says it all.
+    left: u8,
+}
+
+impl Plan {
+    fn of(mechanisms: impl IntoIterator<Item = Mechanism>) -> Self {
+        Self {
+            left: mechanisms.into_iter().fold(0, |set, m| set | bit(m)),
+        }
+    }
+
+    /// What is tried next.
+    pub(crate) fn current(self) -> Option<Mechanism> {
+        Mechanism::ALL
+            .into_iter()
+            .find(|m| self.left & bit(*m) != 0)
+    }
+
+    pub(crate) fn contains(self, mechanism: Mechanism) -> bool {
+        self.left & bit(mechanism) != 0
+    }
+
+    /// Whether a mechanism comes first that depends on where the destination lies.
+    pub(crate) fn depends_on_devices(self) -> bool {
+        self.contains(Mechanism::Clone) || self.contains(Mechanism::CopyRange)
+    }
+
+    /// Takes a mechanism out of the plan.
+    pub(crate) fn rule_out(&mut self, mechanism: Mechanism) {
+        self.left &= !bit(mechanism);
+    }
+
+    /// Nothing but the read and write loop from here on, if the plan has it.
+    pub(crate) fn fall_back(&mut self) {
+        self.left &= bit(Mechanism::ReadWrite);
+    }
+}
+
+const fn bit(mechanism: Mechanism) -> u8 {
+    1 << mechanism as u8
+}
+
+/// The order for one copy.
+pub(crate) fn plan(platform: Platform, facts: Facts, reflink: Reflink, tuning: Tuning) -> Plan {
+    let mut plan = match platform {
+        Platform::Linux => linux(facts),
+        Platform::Posix => Plan::of([Mechanism::ReadWrite]),
+    };
+    match reflink {
+        // An empty file has nothing to share.
+        Reflink::Auto if facts.source_size == 0 => plan.rule_out(Mechanism::Clone),
+        Reflink::Auto => {}
+        // No way to forbid sharing to copy_file_range(2): btrfs, XFS and NFS share when asked to copy.
+        Reflink::Never => {
+            plan.rule_out(Mechanism::Clone);
+            plan.rule_out(Mechanism::CopyRange);
+        }
+        Reflink::Always => plan.left &= bit(Mechanism::Clone),
+    }
+    if tuning.force_fallback {
+        plan.fall_back();
+    }
+    if let Some(only) = tuning.only {
+        plan.left &= bit(only);
+    }
+    plan
+}
+
+fn linux(facts: Facts) -> Plan {
+    // copy_file_range answers EBADF and sendfile EINVAL to O_APPEND (their man pages).
+    if facts.appends {
+        return Plan::of([Mechanism::ReadWrite]);
+    }
+    let mut plan = Plan::of(Mechanism::ALL);
+    // A size of 0 says nothing: procfs claims it for files with content, and older kernels answer
+    // 0 to copy_file_range there (https://lwn.net/Articles/846403/). A read tells.
+    if facts.source_size == 0 {
+        plan.rule_out(Mechanism::CopyRange);
+        plan.rule_out(Mechanism::SendFile);
+    }
+    // FICLONE takes whole files.
+    if facts.windowed {
+        plan.rule_out(Mechanism::Clone);
+    }
+    // sendfile writes at the file position, which somebody else's descriptor shares.
+    if !facts.destination_is_ours {
+        plan.rule_out(Mechanism::SendFile);
+    }
+    plan
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use Mechanism::{Clone, CopyRange, ReadWrite, SendFile};
+
+    const FACTS: Facts = Facts {
+        source_size: 4096,
+        windowed: false,
+        appends: false,
+        destination_is_ours: true,
+    };
+
+    fn order(platform: Platform, facts: Facts, reflink: Reflink, tuning: Tuning) -> Vec<Mechanism> {
+        let mut plan = plan(platform, facts, reflink, tuning);
+        let mut order = Vec::new();
+        while let Some(mechanism) = plan.current() {
+            order.push(mechanism);
+            plan.rule_out(mechanism);
+        }
+        order
+    }
+
+    #[test]
+    fn the_table() {
+        let own = FACTS;
+        let theirs = Facts {
+            destination_is_ours: false,
+            ..FACTS
+        };
+        let window = Facts {
+            windowed: true,
+            ..FACTS
+        };
+        let appends = Facts {
+            appends: true,
+            ..theirs
+        };
+        let empty = Facts {
+            source_size: 0,
+            ..FACTS
+        };
+        use Platform::{Linux, Posix};
+        use Reflink::{Always, Auto, Never};
+        let table: &[(Platform, Facts, Reflink, &[Mechanism])] = &[
+            (Linux, own, Auto, &[Clone, CopyRange, SendFile, ReadWrite]),
+            (Linux, own, Always, &[Clone]),
+            (Linux, own, Never, &[SendFile, ReadWrite]),
+            (Linux, theirs, Auto, &[Clone, CopyRange, ReadWrite]),
+            (Linux, theirs, Never, &[ReadWrite]),
+            (Linux, window, Auto, &[CopyRange, SendFile, ReadWrite]),
+            (Linux, window, Always, &[]),
+            (Linux, appends, Auto, &[ReadWrite]),
+            (Linux, appends, Always, &[]),
+            (Linux, empty, Auto, &[ReadWrite]),
+            (Linux, empty, Never, &[ReadWrite]),
+            (Linux, empty, Always, &[Clone]),
+            (Posix, own, Auto, &[ReadWrite]),
+            (Posix, own, Always, &[]),
+        ];
+        for (platform, facts, reflink, expected) in table {
+            assert_eq!(
+                &order(*platform, *facts, *reflink, Tuning::default()),
+                expected,
+                "{platform:?} {facts:?} {reflink:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn the_switches_only_take_away() {
+        let fallback = Tuning {
+            force_fallback: true,
+            ..Tuning::default()
+        };
+        assert_eq!(
+            order(Platform::Linux, FACTS, Reflink::Auto, fallback),
+            [ReadWrite]
+        );
+        for mechanism in Mechanism::ALL {
+            let only = Tuning {
+                only: Some(mechanism),
+                ..Tuning::default()
+            };
+            assert_eq!(
+                order(Platform::Linux, FACTS, Reflink::Auto, only),
+                [mechanism]
+            );
+        }
+        let shared_only = Tuning {
+            only: Some(CopyRange),
+            ..Tuning::default()
+        };
+        assert!(order(Platform::Linux, FACTS, Reflink::Never, shared_only).is_empty());
+    }
+}

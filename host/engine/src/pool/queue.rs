@@ -1,0 +1,139 @@
+//! What waits for a thread: in turn between owners, and in order within one.
+
+use std::collections::{HashMap, VecDeque};
+use std::time::Instant;
+
+use super::Owner;
+
+/// Items of several owners. Each owner with items has one place in the round.
+#[derive(Debug)]
+pub(super) struct Queue<T> {
+    round: VecDeque<Owner>,
+    items: HashMap<Owner, VecDeque<T>>,
+    later: Vec<(Instant, Owner, T)>,
+    length: usize,
+}
+
+impl<T> Default for Queue<T> {
+    fn default() -> Self {
+        Self {
+            round: VecDeque::new(),
+            items: HashMap::new(),
+            later: Vec::new(),
+            length: 0,
+        }
+    }
+}
+
+impl<T> Queue<T> {
+    /// Items that could be taken now.
+    pub(super) fn len(&self) -> usize {
+        self.length
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.length == 0
+    }
+
+    pub(super) fn push(&mut self, owner: Owner, item: T) {
+        let items = self.items.entry(owner).or_default();
+        if items.is_empty() {
+            self.round.push_back(owner);
+        }
+        items.push_back(item);
+        self.length += 1;
+    }
+
+    /// An item that must not be taken before its time.
+    pub(super) fn push_later(&mut self, owner: Owner, item: T, due: Instant) {
+        self.later.push((due, owner, item));
+    }
+
+    /// When the next of them is due.
+    pub(super) fn next_due(&self) -> Option<Instant> {
+        self.later.iter().map(|(due, ..)| *due).min()
+    }
+
+    /// Takes one item of the owner whose turn it is.
+    pub(super) fn pop(&mut self) -> Option<(Owner, T)> {
+        let owner = self.round.pop_front()?;
+        let items = self.items.get_mut(&owner)?;
+        let item = items.pop_front()?;
+        if items.is_empty() {
+            self.items.remove(&owner);
+        } else {
+            self.round.push_back(owner);
+        }
+        self.length -= 1;
+        Some((owner, item))
+    }
+
+    /// The same, with those whose time has come.
+    pub(super) fn pop_due(&mut self, now: Instant) -> Option<(Owner, T)> {
+        while let Some(place) = self.later.iter().position(|(due, ..)| *due <= now) {
+            let (_, owner, item) = self.later.swap_remove(place);
+            self.push(owner, item);
+        }
+        self.pop()
+    }
+
+    /// Takes everything.
+    pub(super) fn drain(&mut self) -> Vec<T> {
+        let mut all = Vec::new();
+        while let Some((_, item)) = self.pop() {
+            all.push(item);
+        }
+        all.extend(self.later.drain(..).map(|(_, _, item)| item));
+        all
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Duration;
+
+    #[test]
+    fn owners_take_turns_whatever_they_brought() {
+        let mut queue = Queue::default();
+        for item in 0..4 {
+            queue.push(Owner(1), ("many", item));
+        }
+        queue.push(Owner(2), ("one", 0));
+        queue.push(Owner(3), ("two", 0));
+        queue.push(Owner(3), ("two", 1));
+        let order: Vec<_> = std::iter::from_fn(|| queue.pop().map(|(_, item)| item)).collect();
+        assert_eq!(
+            order,
+            [
+                ("many", 0),
+                ("one", 0),
+                ("two", 0),
+                ("many", 1),
+                ("two", 1),
+                ("many", 2),
+                ("many", 3),
+            ]
+        );
+        assert!(queue.is_empty());
+        assert!(
+            queue.items.is_empty(),
+            "an owner without items is forgotten"
+        );
+    }
+
+    #[test]
+    fn an_item_for_later_is_not_taken_before() {
+        let mut queue = Queue::default();
+        let now = Instant::now();
+        let due = now + Duration::from_millis(5);
+        queue.push_later(Owner(1), "later", due);
+        assert!(queue.is_empty());
+        assert_eq!(queue.next_due(), Some(due));
+        assert_eq!(queue.pop_due(now), None);
+        assert_eq!(queue.pop_due(due), Some((Owner(1), "later")));
+        assert_eq!(queue.next_due(), None);
+        queue.push_later(Owner(1), "left", due);
+        assert_eq!(queue.drain(), ["left"]);
+    }
+}

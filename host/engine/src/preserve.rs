@@ -1,0 +1,82 @@
+//! What a copy can carry over beside the bytes.
+
+use std::ops::{BitOr, BitOrAssign, Sub};
+
+/// A set of attributes.
+#[derive(Clone, Copy, Default, PartialEq, Eq, Hash)]
+pub struct Preserve(u8);
+
+impl Preserve {
+    /// Nothing.
+    pub const NONE: Self = Self(0);
+    /// Permission bits, without the umask.
+    pub const MODE: Self = Self(1);
+    /// Access and modification times.
+    pub const TIMESTAMPS: Self = Self(1 << 1);
+    /// User and group.
+    pub const OWNERSHIP: Self = Self(1 << 2);
+    /// Extended attributes.
+    pub const XATTRS: Self = Self(1 << 3);
+    /// POSIX access control lists.
+    pub const ACLS: Self = Self(1 << 4);
+    /// Hard links between copied files. One file alone has none to keep.
+    pub const LINKS: Self = Self(1 << 5);
+
+    const NAMES: [(Self, &'static str); 6] = [
+        (Self::MODE, "mode"),
+        (Self::TIMESTAMPS, "timestamps"),
+        (Self::OWNERSHIP, "ownership"),
+        (Self::XATTRS, "xattrs"),
+        (Self::ACLS, "acls"),
+        (Self::LINKS, "links"),
+    ];
+
+    /// Whether every attribute of `other` is in this set.
+    pub const fn contains(self, other: Self) -> bool {
+        self.0 & other.0 == other.0
+    }
+
+    /// What either set has.
+    pub const fn union(self, other: Self) -> Self {
+        Self(self.0 | other.0)
+    }
+
+    /// Whether the set is empty.
+    pub const fn is_empty(self) -> bool {
+        self.0 == 0
+    }
+
+    /// The names of the attributes in this set.
+    pub fn names(self) -> impl Iterator<Item = &'static str> {
+        Self::NAMES
+            .into_iter()
+            .filter(move |(flag, _)| self.contains(*flag))
+            .map(|(_, name)| name)
+    }
+}
+
+impl BitOr for Preserve {
+    type Output = Self;
+    fn bitor(self, other: Self) -> Self {
+        self.union(other)
+    }
+}
+
+impl BitOrAssign for Preserve {
+    fn bitor_assign(&mut self, other: Self) {
+        self.0 |= other.0;
+    }
+}
+
+impl Sub for Preserve {
+    type Output = Self;
+    fn sub(self, other: Self) -> Self {
+        Self(self.0 & !other.0)
+    }
+}
+
+impl std::fmt::Debug for Preserve {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_set().entries(self.names()).finish()
+    }
+}

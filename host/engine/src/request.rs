@@ -1,0 +1,177 @@
+//! What a caller asks for: two ends and how to copy between them.
+
+use std::fmt;
+use std::fs::File;
+use std::num::NonZeroUsize;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use cap_std::AmbientAuthority;
+
+use crate::limits::Limits;
+use crate::plan::Mechanism;
+use crate::preserve::Preserve;
+
+/// An open file or directory that somebody else may hold too. The copier never changes its
+/// position or its flags.
+pub type Handle = Arc<File>;
+
+/// Where the resolution of a path starts, and whether it may leave that place.
+#[derive(Clone)]
+pub enum Base {
+    /// Resolution stays beneath this directory. An `O_PATH` descriptor is enough.
+    Beneath(Handle),
+    /// The process's own view of the file system. The token says at the call that the sandbox is
+    /// given up, as in cap-std; a host that serves guests never has one.
+    Ambient(AmbientAuthority),
+}
+
+impl fmt::Debug for Base {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Beneath(handle) => f.debug_tuple("Beneath").field(handle).finish(),
+            Self::Ambient(_) => f.write_str("Ambient"),
+        }
+    }
+}
+
+/// A name relative to a base.
+#[derive(Clone, Debug)]
+pub struct Location {
+    /// Where resolution starts.
+    pub base: Base,
+    /// Any bytes but NUL. Beneath a handle: relative, and never above it.
+    pub path: PathBuf,
+    /// Whether a symbolic link as the last component is followed.
+    pub follow: bool,
+}
+
+/// Where bytes come from. Regular files only; anything else is refused.
+#[derive(Clone, Debug)]
+pub enum Source {
+    /// Opened by the copy, and closed by it.
+    Path(Location),
+    /// Read by position, from the first byte or the window's offset.
+    File(Handle),
+}
+
+/// Where bytes go. Regular files only; anything else is refused.
+#[derive(Clone, Debug)]
+pub enum Destination {
+    /// Created where it does not exist.
+    Path(Location),
+    /// Written by position; where it was opened with `O_APPEND`, at its end. It keeps its flags
+    /// and its mode, and its length where it appends or a window is given.
+    File(Handle),
+}
+
+/// What to do where the destination exists.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Existing {
+    /// Fail with `EEXIST`.
+    Refuse,
+    /// Leave it and succeed.
+    Skip,
+    /// Write it if the source's modification time is later, else leave it.
+    Update,
+    /// Write it by [`WriteMode`].
+    #[default]
+    Write,
+}
+
+/// How an existing file is written.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum WriteMode {
+    /// Overwritten, then cut to the new length.
+    #[default]
+    InPlace,
+    /// Staged in the same directory and renamed over it. Never falls back to `InPlace`.
+    Replace,
+}
+
+/// Whether storage may be shared with the source.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Reflink {
+    /// Where the file system can.
+    #[default]
+    Auto,
+    /// Or fail.
+    Always,
+    /// Never; copy_file_range(2), which may share, is not used either.
+    Never,
+}
+
+/// What is on stable storage before success is reported.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Durability {
+    /// Nothing in particular.
+    #[default]
+    None,
+    /// The file, by fsync(2), and its directory where a name was made.
+    Each,
+}
+
+/// Part of a source and where it goes. Offsets and lengths in bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Window {
+    /// Where reading starts; beyond the end nothing is copied.
+    pub source_offset: u64,
+    /// How much at the most; to the end if absent.
+    pub length: Option<u64>,
+    /// Where writing starts.
+    pub destination_offset: u64,
+}
+
+/// What an embedder allows beyond what WASI lets a guest do. All off by default.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Grants {
+    /// Setuid, setgid and sticky bits are carried over when the mode is preserved.
+    pub special_mode_bits: bool,
+}
+
+/// Switches for tests and measurements. The defaults are right for everything else.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Tuning {
+    /// Use this mechanism alone, or fail: for tests that want to see a certain one at work.
+    pub only: Option<Mechanism>,
+    /// Go straight to the read and write loop, as on a file system that refuses everything else.
+    pub force_fallback: bool,
+    /// Bytes a data call, in place of a size that adapts to how long the calls take.
+    pub call_size: Option<NonZeroUsize>,
+}
+
+/// How to copy.
+#[derive(Clone, Debug, Default)]
+pub struct Options {
+    /// What to do where the destination exists.
+    pub existing: Existing,
+    /// How an existing file is written.
+    pub write_mode: WriteMode,
+    /// Whether storage may be shared.
+    pub reflink: Reflink,
+    /// What is on stable storage at the end.
+    pub durability: Durability,
+    /// Kept where it can be; what cannot is in [`Summary::lost`](crate::Summary::lost).
+    pub preserve: Preserve,
+    /// Kept, or the copy fails.
+    pub require: Preserve,
+    /// Part of the source; the whole of it if absent.
+    pub window: Option<Window>,
+    /// What the embedder allows.
+    pub grants: Grants,
+    /// How much may be copied.
+    pub limits: Limits,
+    /// For tests and measurements.
+    pub tuning: Tuning,
+}
+
+/// One copy.
+#[derive(Clone, Debug)]
+pub struct Request {
+    /// Where bytes come from.
+    pub source: Source,
+    /// Where bytes go.
+    pub destination: Destination,
+    /// How to copy.
+    pub options: Options,
+}

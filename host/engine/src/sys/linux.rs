@@ -1,0 +1,141 @@
+//! What Linux has.
+
+use std::ffi::OsStr;
+use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
+use std::path::Path;
+
+use rustix::fs::{AtFlags, Mode, OFlags, RenameFlags, ResolveFlags};
+use rustix::io::Errno;
+
+use super::Result;
+use super::beneath;
+use crate::plan::Platform;
+
+pub(super) const PLATFORM: Platform = Platform::Linux;
+pub(super) const UNNAMED: Option<OFlags> = Some(OFlags::TMPFILE);
+pub(super) const DIRECTORY_ONLY: OFlags = OFlags::PATH.union(OFlags::DIRECTORY);
+
+/// openat2(2) says `EAGAIN` when a rename elsewhere made a `..` on the way uncertain. A handful of
+/// tries is enough unless somebody renames in a loop; then the copy waits a little between tries.
+const TRIES: usize = 4;
+
+pub(super) fn open_beneath(
+    directory: BorrowedFd<'_>,
+    path: &Path,
+    flags: OFlags,
+    mode: Mode,
+) -> Result<OwnedFd> {
+    let mut answer = Err(Errno::AGAIN);
+    for _ in 0..TRIES {
+        answer = rustix::fs::openat2(
+            directory,
+            path,
+            flags,
+            mode,
+            ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS,
+        );
+        if !matches!(answer, Err(Errno::AGAIN)) {
+            break;
+        }
+    }
+    match answer {
+        Err(Errno::XDEV) => Err(beneath::ESCAPE),
+        // Before Linux 5.6, or denied by a seccomp filter that does not know the call. A true
+        // EPERM comes back from the other way.
+        Err(Errno::NOSYS | Errno::PERM) => beneath::open(directory, path, flags, mode),
+        answer => answer,
+    }
+}
+
+/// Magic numbers (statfs(2)) of disk file systems without a `flush` operation, so that close(2) has
+/// nothing to report. overlayfs is not among them: it passes the flush on to what lies beneath.
+const LOCAL: [u64; 5] = [
+    0xEF53,      // ext2, ext3, ext4
+    0x5846_5342, // XFS
+    0x9123_683E, // btrfs
+    0x0102_1994, // tmpfs
+    0xF2F5_2010, // F2FS
+];
+
+pub(super) fn is_local(fd: BorrowedFd<'_>) -> Result<bool> {
+    #[expect(
+        clippy::cast_sign_loss,
+        clippy::unnecessary_cast,
+        clippy::allow_attributes,
+        reason = "the type of this field differs between architectures"
+    )]
+    let magic = rustix::fs::fstatfs(fd)?.f_type as u64 & 0xFFFF_FFFF;
+    Ok(LOCAL.contains(&magic))
+}
+
+pub(super) fn clone_file(source: BorrowedFd<'_>, destination: BorrowedFd<'_>) -> Result<()> {
+    rustix::fs::ioctl_ficlone(destination, source)
+}
+
+pub(super) fn copy_range(
+    source: BorrowedFd<'_>,
+    mut source_offset: u64,
+    destination: BorrowedFd<'_>,
+    mut destination_offset: u64,
+    length: usize,
+) -> Result<usize> {
+    rustix::fs::copy_file_range(
+        source,
+        Some(&mut source_offset),
+        destination,
+        Some(&mut destination_offset),
+        length,
+    )
+}
+
+#[expect(unsafe_code, reason = "no wrapper takes a descriptor that is not one")]
+pub(super) fn probe_copy_range() -> Result<()> {
+    let null = std::ptr::null_mut::<libc::loff_t>();
+    // SAFETY: no memory is passed, and -1 is no descriptor.
+    let answer =
+        unsafe { libc::syscall(libc::SYS_copy_file_range, -1, null, -1, null, 1_usize, 0) };
+    if answer < 0 {
+        let error = std::io::Error::last_os_error();
+        return Err(Errno::from_io_error(&error).unwrap_or(Errno::NOSYS));
+    }
+    Ok(())
+}
+
+pub(super) fn send_file(
+    source: BorrowedFd<'_>,
+    mut source_offset: u64,
+    destination: BorrowedFd<'_>,
+    length: usize,
+) -> Result<usize> {
+    rustix::fs::sendfile(destination, source, Some(&mut source_offset), length)
+}
+
+pub(super) fn advise_sequential(fd: BorrowedFd<'_>) -> Result<()> {
+    rustix::fs::fadvise(fd, 0, None, rustix::fs::Advice::Sequential)
+}
+
+pub(super) fn sync(fd: BorrowedFd<'_>) -> Result<()> {
+    rustix::fs::fsync(fd)
+}
+
+pub(super) fn link_unnamed(
+    fd: BorrowedFd<'_>,
+    directory: BorrowedFd<'_>,
+    name: &OsStr,
+) -> Result<()> {
+    match rustix::fs::linkat(fd, "", directory, name, AtFlags::EMPTY_PATH) {
+        // Before Linux 6.10 an empty path asks for CAP_DAC_READ_SEARCH (open(2), O_TMPFILE).
+        Err(Errno::NOENT) => rustix::fs::linkat(
+            rustix::fs::CWD,
+            format!("/proc/self/fd/{}", fd.as_raw_fd()),
+            directory,
+            name,
+            AtFlags::SYMLINK_FOLLOW,
+        ),
+        answer => answer,
+    }
+}
+
+pub(super) fn rename_noreplace(directory: BorrowedFd<'_>, old: &OsStr, new: &OsStr) -> Result<()> {
+    rustix::fs::renameat_with(directory, old, directory, new, RenameFlags::NOREPLACE)
+}

@@ -1,0 +1,186 @@
+//! The seam: every system call that the copier makes goes through [`Sys`].
+//!
+//! [`native`] is the system itself. Tests put another one in its place that records the calls,
+//! fails them by a schedule, or plays another platform. What a platform must supply stands in
+//! `unix.rs`, which takes the calls that differ from `linux.rs` or `other.rs`.
+
+use std::ffi::OsStr;
+use std::fmt::Debug;
+use std::os::fd::{BorrowedFd, OwnedFd};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use rustix::fs::{Mode, OFlags};
+use rustix::io::Errno;
+
+use crate::plan::Platform;
+
+mod beneath;
+mod signals;
+mod unix;
+
+#[cfg(any(target_os = "linux", target_os = "android"))]
+#[path = "linux.rs"]
+mod os;
+#[cfg(not(any(target_os = "linux", target_os = "android")))]
+#[path = "other.rs"]
+mod os;
+
+pub use signals::FatalSignalsBlocked;
+
+/// What a system call answers.
+pub type Result<T> = std::result::Result<T, Errno>;
+
+/// Where a path starts.
+#[derive(Clone, Copy, Debug)]
+pub enum At<'a> {
+    /// At this directory, and resolution stays beneath it: absolute paths, `..` above it and
+    /// links out of it answer `EPERM`. An `O_PATH` descriptor will do.
+    Beneath(BorrowedFd<'a>),
+    /// At the working directory of the process, going anywhere.
+    Ambient,
+}
+
+/// The kind of a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// A regular file.
+    Regular,
+    /// A directory.
+    Directory,
+    /// A symbolic link.
+    Symlink,
+    /// A FIFO, a socket or a device.
+    Other,
+}
+
+/// Seconds since 1970 (negative before) and nanoseconds above them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Time {
+    /// Whole seconds, rounded down.
+    pub seconds: i64,
+    /// 0 to 999,999,999.
+    pub nanoseconds: u32,
+}
+
+/// What fstat(2) tells.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FileInfo {
+    /// What it is.
+    pub kind: Kind,
+    /// The file system's device.
+    pub device: u64,
+    /// The inode; 0 on file systems that give none.
+    pub inode: u64,
+    /// Permission, setuid, setgid and sticky bits.
+    pub mode: u32,
+    /// What it says of its length in bytes.
+    pub size: u64,
+    /// Allocated units of 512 bytes; 0 for the files of procfs and sysfs, whatever their size.
+    pub blocks: u64,
+    /// The preferred size of a read or write in bytes.
+    pub block_size: u64,
+    /// Last access.
+    pub accessed: Time,
+    /// Last change of the content.
+    pub modified: Time,
+    /// Last change of content or attributes.
+    pub changed: Time,
+}
+
+impl FileInfo {
+    /// Whether both describe one file. Without an inode number nobody can tell.
+    pub fn is_same_file(&self, other: &Self) -> bool {
+        self.inode != 0 && self.device == other.device && self.inode == other.inode
+    }
+}
+
+/// The system calls that the copier makes. One method is one call, but where it says otherwise;
+/// none of them retries on `EINTR`.
+pub trait Sys: Debug + Send + Sync {
+    /// Whose plan applies.
+    fn platform(&self) -> Platform;
+    /// Opens a path. `O_CLOEXEC`, `O_NONBLOCK` and `O_NOCTTY` are the caller's to give.
+    fn open(&self, at: At<'_>, path: &Path, flags: OFlags, mode: Mode) -> Result<OwnedFd>;
+    /// Closes a descriptor and tells what the file system says to it: some report a full disk or
+    /// quota only here.
+    fn close(&self, fd: OwnedFd) -> Result<()>;
+    /// fstat(2).
+    fn stat(&self, fd: BorrowedFd<'_>) -> Result<FileInfo>;
+    /// Whether the file lies on a local file system that is known to report every error where it
+    /// happens, and none at close(2) (fstatfs(2)).
+    fn is_local(&self, fd: BorrowedFd<'_>) -> Result<bool>;
+    /// fstatat(2) of one name, not following a link.
+    fn stat_at(&self, directory: BorrowedFd<'_>, name: &OsStr) -> Result<FileInfo>;
+    /// readlinkat(2) of one name.
+    fn read_link_at(&self, directory: BorrowedFd<'_>, name: &OsStr) -> Result<PathBuf>;
+    /// The file status flags (`F_GETFL`).
+    fn status_flags(&self, fd: BorrowedFd<'_>) -> Result<OFlags>;
+    /// Shares all of the source's storage with the destination (`FICLONE`).
+    fn clone_file(&self, source: BorrowedFd<'_>, destination: BorrowedFd<'_>) -> Result<()>;
+    /// copy_file_range(2) at explicit offsets.
+    fn copy_range(
+        &self,
+        source: BorrowedFd<'_>,
+        source_offset: u64,
+        destination: BorrowedFd<'_>,
+        destination_offset: u64,
+        length: usize,
+    ) -> Result<usize>;
+    /// copy_file_range(2) of descriptors that cannot be valid: `EBADF` where the call exists and is
+    /// not denied.
+    fn probe_copy_range(&self) -> Result<()>;
+    /// sendfile(2) from an explicit offset to the file position of the destination.
+    fn send_file(
+        &self,
+        source: BorrowedFd<'_>,
+        source_offset: u64,
+        destination: BorrowedFd<'_>,
+        length: usize,
+    ) -> Result<usize>;
+    /// Moves the file position (lseek(2), from the start).
+    fn seek(&self, fd: BorrowedFd<'_>, offset: u64) -> Result<()>;
+    /// pread(2).
+    fn read(&self, fd: BorrowedFd<'_>, buffer: &mut [u8], offset: u64) -> Result<usize>;
+    /// pread(2) into the spare capacity of a vector, whose length grows by what was read.
+    fn read_spare(&self, fd: BorrowedFd<'_>, buffer: &mut Vec<u8>, offset: u64) -> Result<usize>;
+    /// pwrite(2).
+    fn write(&self, fd: BorrowedFd<'_>, bytes: &[u8], offset: u64) -> Result<usize>;
+    /// write(2), for a destination that appends.
+    fn append(&self, fd: BorrowedFd<'_>, bytes: &[u8]) -> Result<usize>;
+    /// ftruncate(2).
+    fn truncate(&self, fd: BorrowedFd<'_>, length: u64) -> Result<()>;
+    /// fchmod(2).
+    fn set_mode(&self, fd: BorrowedFd<'_>, mode: u32) -> Result<()>;
+    /// futimens(2).
+    fn set_times(&self, fd: BorrowedFd<'_>, accessed: Time, modified: Time) -> Result<()>;
+    /// Tells the kernel that the file is read from start to end: one advice, for the whole file.
+    fn advise_sequential(&self, fd: BorrowedFd<'_>) -> Result<()>;
+    /// Puts the file on stable storage (fsync(2)).
+    fn sync(&self, fd: BorrowedFd<'_>) -> Result<()>;
+    /// Takes an exclusive advisory lock that ends with the descriptor (flock(2)), without waiting.
+    fn lock(&self, fd: BorrowedFd<'_>) -> Result<()>;
+    /// Gives a file without a name (`O_TMPFILE`) one. Up to two calls.
+    fn link_unnamed(
+        &self,
+        fd: BorrowedFd<'_>,
+        directory: BorrowedFd<'_>,
+        name: &OsStr,
+    ) -> Result<()>;
+    /// renameat(2) within one directory, over whatever has the new name.
+    fn rename(&self, directory: BorrowedFd<'_>, old: &OsStr, new: &OsStr) -> Result<()>;
+    /// The same, but `EEXIST` if something has the new name. Up to three calls.
+    fn rename_exclusive(&self, directory: BorrowedFd<'_>, old: &OsStr, new: &OsStr) -> Result<()>;
+    /// unlinkat(2) of a file.
+    fn unlink(&self, directory: BorrowedFd<'_>, name: &OsStr) -> Result<()>;
+}
+
+/// The flag that opens a file without a name, where the platform has it.
+pub(crate) const UNNAMED: Option<OFlags> = os::UNNAMED;
+/// Enough to resolve names at, and no more.
+pub(crate) const DIRECTORY_ONLY: OFlags = os::DIRECTORY_ONLY;
+
+/// The system that the process runs on.
+pub fn native() -> Arc<dyn Sys> {
+    Arc::new(unix::Native)
+}

@@ -1,0 +1,87 @@
+//! macOS and other Unix systems: POSIX alone. The plan asks for nothing else there.
+
+use std::ffi::OsStr;
+use std::os::fd::{BorrowedFd, OwnedFd};
+use std::path::Path;
+
+use rustix::fs::{Mode, OFlags};
+use rustix::io::Errno;
+
+use super::Result;
+use super::beneath;
+use crate::plan::Platform;
+
+pub(super) const PLATFORM: Platform = Platform::Posix;
+pub(super) const UNNAMED: Option<OFlags> = None;
+pub(super) const DIRECTORY_ONLY: OFlags = OFlags::DIRECTORY;
+
+pub(super) fn open_beneath(
+    directory: BorrowedFd<'_>,
+    path: &Path,
+    flags: OFlags,
+    mode: Mode,
+) -> Result<OwnedFd> {
+    beneath::open(directory, path, flags, mode)
+}
+
+pub(super) fn is_local(_fd: BorrowedFd<'_>) -> Result<bool> {
+    Ok(false)
+}
+
+pub(super) fn clone_file(_source: BorrowedFd<'_>, _destination: BorrowedFd<'_>) -> Result<()> {
+    Err(Errno::NOSYS)
+}
+
+pub(super) fn copy_range(
+    _source: BorrowedFd<'_>,
+    _source_offset: u64,
+    _destination: BorrowedFd<'_>,
+    _destination_offset: u64,
+    _length: usize,
+) -> Result<usize> {
+    Err(Errno::NOSYS)
+}
+
+pub(super) fn probe_copy_range() -> Result<()> {
+    Err(Errno::NOSYS)
+}
+
+pub(super) fn send_file(
+    _source: BorrowedFd<'_>,
+    _source_offset: u64,
+    _destination: BorrowedFd<'_>,
+    _length: usize,
+) -> Result<usize> {
+    Err(Errno::NOSYS)
+}
+
+pub(super) fn advise_sequential(_fd: BorrowedFd<'_>) -> Result<()> {
+    Ok(())
+}
+
+#[cfg(target_vendor = "apple")]
+pub(super) fn sync(fd: BorrowedFd<'_>) -> Result<()> {
+    // fsync(2) on macOS leaves the bytes in the drive's cache; its man page names this call.
+    rustix::fs::fcntl_fullfsync(fd)
+}
+
+#[cfg(not(target_vendor = "apple"))]
+pub(super) fn sync(fd: BorrowedFd<'_>) -> Result<()> {
+    rustix::fs::fsync(fd)
+}
+
+pub(super) fn link_unnamed(
+    _fd: BorrowedFd<'_>,
+    _directory: BorrowedFd<'_>,
+    _name: &OsStr,
+) -> Result<()> {
+    Err(Errno::NOSYS)
+}
+
+pub(super) fn rename_noreplace(
+    _directory: BorrowedFd<'_>,
+    _old: &OsStr,
+    _new: &OsStr,
+) -> Result<()> {
+    Err(Errno::NOSYS)
+}

@@ -1,0 +1,215 @@
+//! The system itself. What differs by platform is taken from `os`.
+
+use std::ffi::OsStr;
+use std::os::fd::{BorrowedFd, IntoRawFd, OwnedFd};
+use std::os::unix::ffi::OsStringExt;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{AtFlags, FileType, Mode, OFlags, Stat, Timespec, Timestamps};
+use rustix::io::Errno;
+
+use super::{At, FileInfo, Kind, Result, Sys, Time, os, signals};
+use crate::plan::Platform;
+
+#[derive(Debug)]
+pub(super) struct Native;
+
+impl Sys for Native {
+    fn platform(&self) -> Platform {
+        os::PLATFORM
+    }
+
+    fn open(&self, at: At<'_>, path: &Path, flags: OFlags, mode: Mode) -> Result<OwnedFd> {
+        match at {
+            At::Beneath(directory) => os::open_beneath(directory, path, flags, mode),
+            At::Ambient => rustix::fs::openat(rustix::fs::CWD, path, flags, mode),
+        }
+    }
+
+    #[expect(unsafe_code, reason = "std and rustix drop what close(2) answers")]
+    fn close(&self, fd: OwnedFd) -> Result<()> {
+        // SAFETY: the descriptor was owned and is given up here. Whatever the answer, it is
+        // closed: Linux and the BSDs release it before they report (close(2), "Dealing with error
+        // returns"), so it is not closed again on EINTR.
+        unsafe { rustix::io::try_close(fd.into_raw_fd()) }
+    }
+
+    fn stat(&self, fd: BorrowedFd<'_>) -> Result<FileInfo> {
+        rustix::fs::fstat(fd).map(|stat| info(&stat))
+    }
+
+    fn is_local(&self, fd: BorrowedFd<'_>) -> Result<bool> {
+        os::is_local(fd)
+    }
+
+    fn stat_at(&self, directory: BorrowedFd<'_>, name: &OsStr) -> Result<FileInfo> {
+        rustix::fs::statat(directory, name, AtFlags::SYMLINK_NOFOLLOW).map(|stat| info(&stat))
+    }
+
+    fn read_link_at(&self, directory: BorrowedFd<'_>, name: &OsStr) -> Result<PathBuf> {
+        let target = rustix::fs::readlinkat(directory, name, Vec::new())?;
+        Ok(std::ffi::OsString::from_vec(target.into_bytes()).into())
+    }
+
+    fn status_flags(&self, fd: BorrowedFd<'_>) -> Result<OFlags> {
+        rustix::fs::fcntl_getfl(fd)
+    }
+
+    fn clone_file(&self, source: BorrowedFd<'_>, destination: BorrowedFd<'_>) -> Result<()> {
+        os::clone_file(source, destination)
+    }
+
+    fn copy_range(
+        &self,
+        source: BorrowedFd<'_>,
+        source_offset: u64,
+        destination: BorrowedFd<'_>,
+        destination_offset: u64,
+        length: usize,
+    ) -> Result<usize> {
+        written(os::copy_range(
+            source,
+            source_offset,
+            destination,
+            destination_offset,
+            length,
+        ))
+    }
+
+    fn probe_copy_range(&self) -> Result<()> {
+        os::probe_copy_range()
+    }
+
+    fn send_file(
+        &self,
+        source: BorrowedFd<'_>,
+        source_offset: u64,
+        destination: BorrowedFd<'_>,
+        length: usize,
+    ) -> Result<usize> {
+        written(os::send_file(source, source_offset, destination, length))
+    }
+
+    fn seek(&self, fd: BorrowedFd<'_>, offset: u64) -> Result<()> {
+        rustix::fs::seek(fd, rustix::fs::SeekFrom::Start(offset)).map(drop)
+    }
+
+    fn read(&self, fd: BorrowedFd<'_>, buffer: &mut [u8], offset: u64) -> Result<usize> {
+        rustix::io::pread(fd, buffer, offset)
+    }
+
+    fn read_spare(&self, fd: BorrowedFd<'_>, buffer: &mut Vec<u8>, offset: u64) -> Result<usize> {
+        rustix::io::pread(fd, rustix::buffer::spare_capacity(buffer), offset)
+    }
+
+    fn write(&self, fd: BorrowedFd<'_>, bytes: &[u8], offset: u64) -> Result<usize> {
+        written(rustix::io::pwrite(fd, bytes, offset))
+    }
+
+    fn append(&self, fd: BorrowedFd<'_>, bytes: &[u8]) -> Result<usize> {
+        written(rustix::io::write(fd, bytes))
+    }
+
+    fn truncate(&self, fd: BorrowedFd<'_>, length: u64) -> Result<()> {
+        written(rustix::fs::ftruncate(fd, length))
+    }
+
+    fn set_mode(&self, fd: BorrowedFd<'_>, mode: u32) -> Result<()> {
+        rustix::fs::fchmod(fd, Mode::from_raw_mode(mode as _))
+    }
+
+    fn set_times(&self, fd: BorrowedFd<'_>, accessed: Time, modified: Time) -> Result<()> {
+        let timespec = |time: Time| Timespec {
+            tv_sec: time.seconds as _,
+            tv_nsec: time.nanoseconds as _,
+        };
+        rustix::fs::futimens(
+            fd,
+            &Timestamps {
+                last_access: timespec(accessed),
+                last_modification: timespec(modified),
+            },
+        )
+    }
+
+    fn advise_sequential(&self, fd: BorrowedFd<'_>) -> Result<()> {
+        os::advise_sequential(fd)
+    }
+
+    fn sync(&self, fd: BorrowedFd<'_>) -> Result<()> {
+        os::sync(fd)
+    }
+
+    fn lock(&self, fd: BorrowedFd<'_>) -> Result<()> {
+        rustix::fs::flock(fd, rustix::fs::FlockOperation::NonBlockingLockExclusive)
+    }
+
+    fn link_unnamed(
+        &self,
+        fd: BorrowedFd<'_>,
+        directory: BorrowedFd<'_>,
+        name: &OsStr,
+    ) -> Result<()> {
+        os::link_unnamed(fd, directory, name)
+    }
+
+    fn rename(&self, directory: BorrowedFd<'_>, old: &OsStr, new: &OsStr) -> Result<()> {
+        rustix::fs::renameat(directory, old, directory, new)
+    }
+
+    fn rename_exclusive(&self, directory: BorrowedFd<'_>, old: &OsStr, new: &OsStr) -> Result<()> {
+        match os::rename_noreplace(directory, old, new) {
+            // The file system or the kernel does not have it: link(2) refuses an existing name too.
+            Err(Errno::INVAL | Errno::NOSYS) => {
+                rustix::fs::linkat(directory, old, directory, new, AtFlags::empty())?;
+                rustix::fs::unlinkat(directory, old, AtFlags::empty())
+            }
+            answer => answer,
+        }
+    }
+
+    fn unlink(&self, directory: BorrowedFd<'_>, name: &OsStr) -> Result<()> {
+        rustix::fs::unlinkat(directory, name, AtFlags::empty())
+    }
+}
+
+#[expect(
+    clippy::unnecessary_cast,
+    clippy::allow_attributes,
+    reason = "the types of these fields differ between platforms"
+)]
+fn info(stat: &Stat) -> FileInfo {
+    let raw_mode = stat.st_mode as _;
+    FileInfo {
+        kind: match FileType::from_raw_mode(raw_mode) {
+            FileType::RegularFile => Kind::Regular,
+            FileType::Directory => Kind::Directory,
+            FileType::Symlink => Kind::Symlink,
+            _ => Kind::Other,
+        },
+        device: stat.st_dev as u64,
+        inode: stat.st_ino as u64,
+        mode: u32::from(Mode::from_raw_mode(raw_mode).bits()),
+        size: u64::try_from(stat.st_size).unwrap_or(0),
+        blocks: u64::try_from(stat.st_blocks).unwrap_or(0),
+        block_size: u64::try_from(stat.st_blksize).unwrap_or(0),
+        accessed: time(stat.st_atime as i64, stat.st_atime_nsec as i64),
+        modified: time(stat.st_mtime as i64, stat.st_mtime_nsec as i64),
+        changed: time(stat.st_ctime as i64, stat.st_ctime_nsec as i64),
+    }
+}
+
+fn time(seconds: i64, nanoseconds: i64) -> Time {
+    Time {
+        seconds,
+        nanoseconds: nanoseconds as u32,
+    }
+}
+
+/// These two errors come with a signal.
+fn written<T>(answer: Result<T>) -> Result<T> {
+    if matches!(answer, Err(Errno::FBIG | Errno::PIPE)) {
+        signals::consume();
+    }
+    answer
+}

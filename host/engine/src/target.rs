@@ -1,0 +1,382 @@
+//! The destination of a copy: how it is opened, published, and put back when the copy fails.
+
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+use rustix::fs::{Mode, OFlags};
+use rustix::io::Errno;
+
+use crate::error::{Cause, Side, Unsupported};
+use crate::preserve::Preserve;
+use crate::request::{Destination, Existing, Location, Options, Request, WriteMode};
+use crate::resolve::{self, Entry};
+use crate::staging::{self, Staged};
+use crate::sys::{At, FileInfo, Kind, Result, Sys};
+use crate::transfer::{Fd, at_destination};
+
+/// Permission bits, without setuid, setgid and sticky.
+pub(crate) const PERMISSIONS: u32 = 0o777;
+/// What a file has while it is written and will get another mode at the end.
+const PRIVATE: u32 = 0o600;
+
+/// A file that may vanish between two calls is looked for again so many times.
+const TRIES: usize = 4;
+
+type Outcome<T> = std::result::Result<T, Cause>;
+
+/// An open destination.
+#[derive(Debug)]
+pub(crate) struct Target {
+    /// Gone once it is published.
+    fd: Option<Fd>,
+    /// What fstat(2) told of it, where it was asked.
+    pub(crate) info: Option<FileInfo>,
+    pub(crate) appends: bool,
+    /// Its length, where it is not known to be what this copy wrote.
+    length: Option<u64>,
+    origin: Origin,
+    /// The mode that a replaced file had and its successor gets.
+    pub(crate) inherited_mode: Option<u32>,
+}
+
+#[derive(Debug)]
+enum Origin {
+    /// It was there before.
+    Existing,
+    /// Made under its own name by this copy.
+    Created,
+    /// Made beside, to be given its name; over what is there, or not.
+    Staged(Staged, bool),
+    /// It is published and no longer this copy's.
+    Published,
+}
+
+/// What came of opening a destination.
+pub(crate) enum Opened {
+    Ready(Target),
+    /// It exists and is left.
+    Skip,
+    /// A lease stands in the way; try again.
+    Later,
+}
+
+/// Refuses what cannot be, before any system call.
+pub(crate) fn check(options: &Options, destination: &Destination) -> Outcome<()> {
+    if options.reflink == crate::request::Reflink::Always && options.window.is_some() {
+        return Err(Unsupported::Clone.into());
+    }
+    let by_descriptor = matches!(destination, Destination::File(_));
+    if by_descriptor && options.write_mode == WriteMode::Replace {
+        return Err(Unsupported::Replace.into());
+    }
+    if by_descriptor && options.existing == Existing::Refuse {
+        return Err(at_destination(Errno::EXIST));
+    }
+    Ok(())
+}
+
+/// Opens the destination. Nothing is created unless nothing is there, and nothing that is there is
+/// changed.
+pub(crate) fn open(sys: &dyn Sys, request: &Request, source: &FileInfo) -> Outcome<Opened> {
+    match &request.destination {
+        Destination::File(handle) => {
+            if request.options.existing == Existing::Skip {
+                return Ok(Opened::Skip);
+            }
+            let target = Target::existing(sys, Fd::Theirs(handle.clone()))?;
+            if is_left(request, source, target.info.as_ref()) {
+                return Ok(Opened::Skip);
+            }
+            Ok(Opened::Ready(target))
+        }
+        Destination::Path(location) => match request.options.write_mode {
+            WriteMode::InPlace => in_place(sys, request, location, source),
+            WriteMode::Replace => staged(sys, request, location, source),
+        },
+    }
+}
+
+fn in_place(
+    sys: &dyn Sys,
+    request: &Request,
+    location: &Location,
+    source: &FileInfo,
+) -> Outcome<Opened> {
+    let mut answer = Errno::NOENT;
+    for _ in 0..TRIES {
+        // Most copies make a new file, and this is the one call that makes it and nothing else.
+        let mode = creation_mode(&request.options, source);
+        match resolve::open(
+            sys,
+            location,
+            OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL,
+            mode,
+        ) {
+            Ok(fd) => return Ok(Opened::Ready(Target::new(fd, Origin::Created))),
+            Err(Errno::EXIST) => {}
+            Err(Errno::AGAIN) => return Ok(Opened::Later),
+            Err(Errno::INTR) => continue,
+            Err(errno) => return Err(at_destination(errno)),
+        }
+        match request.options.existing {
+            Existing::Refuse => return Err(at_destination(Errno::EXIST)),
+            Existing::Skip => return Ok(Opened::Skip),
+            Existing::Update | Existing::Write => {}
+        }
+        match resolve::open(sys, location, OFlags::WRONLY, Mode::empty()) {
+            Ok(fd) => {
+                let target = Target::existing(sys, Fd::Ours(fd))?;
+                if is_left(request, source, target.info.as_ref()) {
+                    return Ok(Opened::Skip);
+                }
+                return Ok(Opened::Ready(target));
+            }
+            // It vanished meanwhile; or it is a link to nowhere, through which nothing is created
+            // (https://github.com/uutils/coreutils/issues/4074).
+            Err(Errno::NOENT) => answer = Errno::NOENT,
+            Err(Errno::INTR) => {}
+            Err(Errno::AGAIN) => return Ok(Opened::Later),
+            // What open(2) says to a socket, and to a FIFO without a reader.
+            Err(Errno::NXIO) => return Err(Unsupported::Kind(Side::Destination).into()),
+            Err(errno) => return Err(at_destination(errno)),
+        }
+    }
+    Err(at_destination(answer))
+}
+
+fn staged(
+    sys: &dyn Sys,
+    request: &Request,
+    location: &Location,
+    source: &FileInfo,
+) -> Outcome<Opened> {
+    let options = &request.options;
+    let (entry, found) = resolve::entry(sys, location).map_err(at_destination)?;
+    let mut inherited_mode = None;
+    if let Some(found) = &found {
+        match options.existing {
+            Existing::Refuse => return Err(at_destination(Errno::EXIST)),
+            Existing::Skip => return Ok(Opened::Skip),
+            Existing::Update | Existing::Write => {}
+        }
+        match found.kind {
+            Kind::Regular => {
+                if found.is_same_file(source) {
+                    return Err(Cause::SameFile);
+                }
+                if !options.preserve.contains(Preserve::MODE) {
+                    inherited_mode = Some(found.mode & PERMISSIONS);
+                }
+            }
+            // The name itself is replaced, not what it leads to.
+            Kind::Symlink => {}
+            Kind::Directory => return Err(at_destination(Errno::ISDIR)),
+            Kind::Other => return Err(Unsupported::Kind(Side::Destination).into()),
+        }
+        if options.window.is_some() {
+            return Err(Unsupported::Replace.into());
+        }
+        if is_left(request, source, Some(found)) {
+            return Ok(Opened::Skip);
+        }
+    }
+    let mode = if inherited_mode.is_some() {
+        Mode::from_raw_mode(PRIVATE as _)
+    } else {
+        creation_mode(options, source)
+    };
+    let (fd, staged) = Staged::create(sys, entry, mode).map_err(at_destination)?;
+    let mut target = Target::new(fd, Origin::Staged(staged, found.is_some()));
+    target.inherited_mode = inherited_mode;
+    Ok(Opened::Ready(target))
+}
+
+/// Whether `update` leaves what is there.
+fn is_left(request: &Request, source: &FileInfo, found: Option<&FileInfo>) -> bool {
+    request.options.existing == Existing::Update
+        && found.is_some_and(|found| found.modified >= source.modified)
+}
+
+/// A new file has the source's permissions from the start, less the umask; or none for others
+/// until it gets the mode that is preserved. It never lets anybody read more than the source does.
+fn creation_mode(options: &Options, source: &FileInfo) -> Mode {
+    let bits = if options.preserve.contains(Preserve::MODE) {
+        PRIVATE
+    } else {
+        source.mode & PERMISSIONS
+    };
+    Mode::from_raw_mode(bits as _)
+}
+
+impl Target {
+    fn new(fd: OwnedFd, origin: Origin) -> Self {
+        Self {
+            fd: Some(Fd::Ours(fd)),
+            info: None,
+            appends: false,
+            length: None,
+            origin,
+            inherited_mode: None,
+        }
+    }
+
+    fn existing(sys: &dyn Sys, fd: Fd) -> Outcome<Self> {
+        let info = sys.stat(fd.as_fd()).map_err(at_destination)?;
+        match info.kind {
+            Kind::Regular => {}
+            Kind::Directory => return Err(at_destination(Errno::ISDIR)),
+            Kind::Symlink | Kind::Other => {
+                return Err(Unsupported::Kind(Side::Destination).into());
+            }
+        }
+        let appends = match &fd {
+            Fd::Ours(_) => false,
+            Fd::Theirs(_) => sys
+                .status_flags(fd.as_fd())
+                .map_err(at_destination)?
+                .contains(OFlags::APPEND),
+        };
+        Ok(Self {
+            fd: Some(fd),
+            info: Some(info),
+            appends,
+            length: Some(info.size),
+            origin: Origin::Existing,
+            inherited_mode: None,
+        })
+    }
+
+    pub(crate) fn fd(&self) -> Outcome<BorrowedFd<'_>> {
+        self.fd.as_ref().map(Fd::as_fd).ok_or(Cause::Panicked)
+    }
+
+    /// Whether the copy opened it, so that its file position is the copy's alone.
+    pub(crate) fn is_ours(&self) -> bool {
+        matches!(self.fd, Some(Fd::Ours(_)))
+    }
+
+    /// Whether the descriptor is somebody else's, who keeps the file's mode.
+    pub(crate) fn is_theirs(&self) -> bool {
+        matches!(self.fd, Some(Fd::Theirs(_)))
+    }
+
+    /// Whether this is the file that `other` describes.
+    pub(crate) fn is(&self, other: &FileInfo) -> bool {
+        self.info.is_some_and(|info| info.is_same_file(other))
+    }
+
+    /// Asks what it is, once.
+    pub(crate) fn look(&mut self, sys: &dyn Sys) -> Outcome<FileInfo> {
+        if let Some(info) = self.info {
+            return Ok(info);
+        }
+        let info = sys.stat(self.fd()?).map_err(at_destination)?;
+        self.info = Some(info);
+        Ok(info)
+    }
+
+    /// As [`look`](Self::look), where there is a file that a failure to close would have to remove.
+    pub(crate) fn identify(&mut self, sys: &dyn Sys) -> Outcome<()> {
+        match self.origin {
+            Origin::Created | Origin::Staged(_, false) => self.look(sys).map(drop),
+            Origin::Existing | Origin::Staged(_, true) | Origin::Published => Ok(()),
+        }
+    }
+
+    /// Makes it no longer than `length`.
+    pub(crate) fn cut(&mut self, sys: &dyn Sys, length: u64) -> Outcome<()> {
+        if self.length.is_some_and(|is| is > length) {
+            sys.truncate(self.fd()?, length).map_err(at_destination)?;
+            self.length = Some(length);
+        }
+        Ok(())
+    }
+
+    /// It is this long now.
+    pub(crate) fn grew_to(&mut self, length: u64) {
+        self.length = Some(length);
+    }
+
+    /// What stands under the destination's name by now is to be replaced too.
+    pub(crate) fn replace_from_now_on(&mut self) {
+        if let Origin::Staged(_, over) = &mut self.origin {
+            *over = true;
+        }
+    }
+
+    /// Closes it, and gives a staged file its name. `EEXIST` leaves all as it was.
+    pub(crate) fn publish(&mut self, sys: &dyn Sys) -> Result<()> {
+        let mut fd = match self.fd.take() {
+            Some(Fd::Ours(fd)) => Some(fd),
+            Some(Fd::Theirs(_)) | None => None,
+        };
+        match &mut self.origin {
+            Origin::Staged(staged, over) => {
+                let answer = staged.publish(sys, &mut fd, self.info.as_ref(), *over);
+                self.fd = fd.map(Fd::Ours);
+                answer?;
+            }
+            Origin::Existing | Origin::Created | Origin::Published => {
+                if let Some(fd) = fd {
+                    sys.close(fd)?;
+                }
+            }
+        }
+        // A name that was there before is no change of its directory.
+        if !matches!(self.origin, Origin::Existing) {
+            self.origin = Origin::Published;
+        }
+        Ok(())
+    }
+
+    /// Puts the name that was made on stable storage.
+    pub(crate) fn sync_directory(&self, sys: &dyn Sys, request: &Request) -> Result<()> {
+        let Destination::Path(location) = &request.destination else {
+            return Ok(());
+        };
+        if !matches!(self.origin, Origin::Published) {
+            return Ok(());
+        }
+        let entry = self.entry(sys, location)?;
+        // The directory may be held by an O_PATH descriptor, which fsync(2) refuses.
+        let directory = sys.open(
+            At::Beneath(entry.directory.as_fd()),
+            ".".as_ref(),
+            OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC,
+            Mode::empty(),
+        )?;
+        match sys.sync(directory.as_fd()) {
+            // File systems that cannot sync a directory (fsync(2)) promise nothing about names.
+            Err(Errno::INVAL) => Ok(()),
+            answer => answer,
+        }
+    }
+
+    fn entry(&self, sys: &dyn Sys, location: &Location) -> Result<Entry> {
+        resolve::parent(sys, &location.base, &location.path)
+    }
+
+    /// Takes back what this copy made, and nothing else.
+    pub(crate) fn discard(&mut self, sys: &dyn Sys, request: &Request) {
+        let fd = self.fd.take();
+        match &mut self.origin {
+            Origin::Existing | Origin::Published => {}
+            Origin::Staged(staged, _) => staged.remove(sys),
+            Origin::Created => {
+                let made = match (&self.info, &fd) {
+                    (Some(info), _) => Some(*info),
+                    (None, Some(fd)) => sys.stat(fd.as_fd()).ok(),
+                    (None, None) => None,
+                };
+                if let Destination::Path(location) = &request.destination
+                    && let Some(made) = made
+                    && let Ok(entry) = self.entry(sys, location)
+                {
+                    staging::remove(sys, &entry, &made);
+                }
+            }
+        }
+        if let Some(Fd::Ours(fd)) = fd {
+            let _ = sys.close(fd);
+        }
+    }
+}
