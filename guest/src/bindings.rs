@@ -1,9 +1,11 @@
 //! The contract, as Rust. The handles and errors of WASI are those of the `wasip2` crate, so that
-//! who opened something by it can copy it.
+//! who opened something by it can copy it. `wit` is a link to the contract at the root, which the
+//! published crate has a copy of.
 
 #![allow(
     missing_docs,
-    reason = "generated: what the contract leaves to a name has no more here"
+    unsafe_code,
+    reason = "generated: the calls of the component model, and what the contract leaves to a name"
 )]
 
 wit_bindgen::generate!({

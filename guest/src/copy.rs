@@ -56,29 +56,72 @@ impl CopyOptions {
             .resolve()
             .map_err(|why| Error::before(call(), Side::Destination, why))?;
         transfer(&source, &destination, self.to_host().as_ref()).map_err(|failure| {
-            let side = failed_side(&failure, &source, &destination);
+            let side = failed_side(
+                &failure,
+                source_path(&source),
+                destination_path(&destination),
+            );
             Error::failed(call(), side, failure)
         })
     }
 }
 
-/// Which end a failure is about. Without a side in the cause its path tells, unless both ends have
-/// the same path, each beneath a directory of its own.
-fn failed_side(
-    failure: &Failure,
-    source: &wit::Source<'_>,
-    destination: &wit::Destination<'_>,
-) -> Option<Side> {
+/// Which end a failure is about, the ends being named by the paths that the host was given. Where
+/// the cause does not say it the path does, unless both ends have the same one, each beneath a
+/// directory of its own.
+fn failed_side(failure: &Failure, source: Option<&str>, destination: Option<&str>) -> Option<Side> {
     if let Cause::Filesystem((side, _)) = failure.cause {
         return Some(side);
     }
-    let path = failure.path.as_ref()?;
-    let of_source = matches!(source, wit::Source::Path(location) if location.path == *path);
-    let of_destination =
-        matches!(destination, wit::Destination::Path(location) if location.path == *path);
-    match (of_source, of_destination) {
+    let path = failure.path.as_deref()?;
+    match (source == Some(path), destination == Some(path)) {
         (true, false) => Some(Side::Source),
         (false, true) => Some(Side::Destination),
         _ => None,
+    }
+}
+
+fn source_path<'a>(source: &'a wit::Source<'_>) -> Option<&'a str> {
+    match source {
+        wit::Source::Path(location) => Some(&location.path),
+        _ => None,
+    }
+}
+
+fn destination_path<'a>(destination: &'a wit::Destination<'_>) -> Option<&'a str> {
+    match destination {
+        wit::Destination::Path(location) => Some(&location.path),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ErrorCode;
+
+    #[test]
+    fn the_cause_tells_the_side_or_else_a_path_that_only_one_end_has() {
+        let side = |cause, path: Option<&str>, ends: (&str, &str)| {
+            let path = path.map(str::to_owned);
+            let failure = Failure {
+                cause,
+                path,
+                done: Summary::default(),
+            };
+            failed_side(&failure, Some(ends.0), Some(ends.1))
+        };
+        let full = Cause::Filesystem((Side::Destination, ErrorCode::InsufficientSpace));
+        assert_eq!(side(full, Some("a"), ("a", "a")), Some(Side::Destination));
+        assert_eq!(
+            side(Cause::Denied, Some("a"), ("a", "b")),
+            Some(Side::Source)
+        );
+        assert_eq!(
+            side(Cause::Denied, Some("b"), ("a", "b")),
+            Some(Side::Destination)
+        );
+        assert_eq!(side(Cause::Denied, Some("a"), ("a", "a")), None);
+        assert_eq!(side(Cause::Cancelled, None, ("a", "b")), None);
     }
 }

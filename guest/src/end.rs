@@ -69,8 +69,8 @@ impl<'a> Location<'a> {
     }
 
     /// Whether a symbolic link as the last component is followed, as it is unless this says no.
-    /// Where it is not, a link is an error, but as the destination of a copy that replaces the
-    /// link itself is replaced.
+    /// Where it is not, a link is an error; as the destination of a copy that replaces, the link
+    /// itself is replaced.
     #[must_use]
     pub fn follow_link(self, follow: bool) -> Self {
         Location { follow, ..self }
@@ -95,9 +95,10 @@ impl<'a> Location<'a> {
             None => preopens::find(path)
                 .ok_or_else(|| Problem::NotGranted(preopens::names().collect()))?,
         };
-        let path_flags = match self.follow {
-            true => PathFlags::SYMLINK_FOLLOW,
-            false => PathFlags::empty(),
+        let path_flags = if self.follow {
+            PathFlags::SYMLINK_FOLLOW
+        } else {
+            PathFlags::empty()
         };
         Ok(wit::Location {
             dir,

@@ -4,8 +4,7 @@ use std::fmt;
 use std::io;
 
 use crate::bindings::copyist::copy::types::Failure;
-use crate::words;
-use crate::{Cause, ErrorCode, Limit, Side, Summary};
+use crate::{Cause, ErrorCode, Side, Summary, kind, words};
 
 /// Why a copy or a read failed, at which end, and how far it had come.
 ///
@@ -83,19 +82,7 @@ impl Error {
     /// the component was granted no directory that holds the path.
     #[must_use]
     pub fn kind(&self) -> io::ErrorKind {
-        match &self.0.cause {
-            Cause::Filesystem((_, code)) => kind_of(*code),
-            Cause::Denied => io::ErrorKind::PermissionDenied,
-            Cause::Limit(Limit::Bytes | Limit::ReadSize) => io::ErrorKind::FileTooLarge,
-            Cause::Limit(Limit::TotalBytes | Limit::Entries | Limit::Depth | Limit::Copies) => {
-                io::ErrorKind::QuotaExceeded
-            }
-            Cause::TimedOut => io::ErrorKind::TimedOut,
-            Cause::SameFile => io::ErrorKind::InvalidInput,
-            Cause::Unsupported => io::ErrorKind::Unsupported,
-            // Not `Interrupted`, upon which callers try again.
-            Cause::Cancelled | Cause::Other(_) => io::ErrorKind::Other,
-        }
+        kind::of(&self.0.cause)
     }
 
     /// Why, in the words of the contract.
@@ -177,50 +164,10 @@ impl fmt::Display for Call {
     }
 }
 
-fn kind_of(code: ErrorCode) -> io::ErrorKind {
-    match code {
-        ErrorCode::Access | ErrorCode::NotPermitted => io::ErrorKind::PermissionDenied,
-        ErrorCode::WouldBlock => io::ErrorKind::WouldBlock,
-        ErrorCode::Busy => io::ErrorKind::ResourceBusy,
-        ErrorCode::Deadlock => io::ErrorKind::Deadlock,
-        ErrorCode::Quota => io::ErrorKind::QuotaExceeded,
-        ErrorCode::Exist => io::ErrorKind::AlreadyExists,
-        ErrorCode::FileTooLarge => io::ErrorKind::FileTooLarge,
-        ErrorCode::IllegalByteSequence => io::ErrorKind::InvalidData,
-        ErrorCode::Interrupted => io::ErrorKind::Interrupted,
-        ErrorCode::Invalid | ErrorCode::Overflow => io::ErrorKind::InvalidInput,
-        ErrorCode::IsDirectory => io::ErrorKind::IsADirectory,
-        ErrorCode::TooManyLinks => io::ErrorKind::TooManyLinks,
-        ErrorCode::NameTooLong => io::ErrorKind::InvalidFilename,
-        ErrorCode::NoEntry => io::ErrorKind::NotFound,
-        ErrorCode::InsufficientMemory => io::ErrorKind::OutOfMemory,
-        ErrorCode::InsufficientSpace => io::ErrorKind::StorageFull,
-        ErrorCode::NotDirectory => io::ErrorKind::NotADirectory,
-        ErrorCode::NotEmpty => io::ErrorKind::DirectoryNotEmpty,
-        ErrorCode::Unsupported => io::ErrorKind::Unsupported,
-        ErrorCode::Pipe => io::ErrorKind::BrokenPipe,
-        ErrorCode::ReadOnly => io::ErrorKind::ReadOnlyFilesystem,
-        ErrorCode::InvalidSeek => io::ErrorKind::NotSeekable,
-        ErrorCode::TextFileBusy => io::ErrorKind::ExecutableFileBusy,
-        ErrorCode::CrossDevice => io::ErrorKind::CrossesDevices,
-        ErrorCode::Already
-        | ErrorCode::BadDescriptor
-        | ErrorCode::InProgress
-        | ErrorCode::Io
-        // Its kind, FilesystemLoop, is not stable yet.
-        | ErrorCode::Loop
-        | ErrorCode::MessageSize
-        | ErrorCode::NoDevice
-        | ErrorCode::NoLock
-        | ErrorCode::NotRecoverable
-        | ErrorCode::NoTty
-        | ErrorCode::NoSuchDevice => io::ErrorKind::Other,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Limit;
 
     fn copying() -> Call {
         Call::Copy {

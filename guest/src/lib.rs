@@ -45,12 +45,12 @@
 //! `existing.skip`, it is [`Existing::Skip`] here.
 
 #![deny(missing_docs)]
-#![warn(missing_debug_implementations)]
 
 mod bindings;
 mod copy;
 mod end;
 mod error;
+mod kind;
 mod options;
 mod paths;
 mod preopens;

@@ -61,9 +61,10 @@ impl CopyOptions {
     /// The copy fails with [`Cause::Unsupported`](crate::Cause::Unsupported) where it cannot
     /// replace: a destination that is an open file, or an existing one that is given a window.
     pub fn replace(&mut self, replace: bool) -> &mut Self {
-        self.write_mode = match replace {
-            true => WriteMode::Replace,
-            false => WriteMode::InPlace,
+        self.write_mode = if replace {
+            WriteMode::Replace
+        } else {
+            WriteMode::InPlace
         };
         self
     }

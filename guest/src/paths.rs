@@ -15,9 +15,10 @@ pub(crate) fn find<'g>(
     cwd: &str,
     path: &str,
 ) -> Option<(usize, String)> {
-    let absolute = match path.starts_with('/') {
-        true => Cow::Borrowed(path),
-        false => Cow::Owned(format!("{cwd}/{path}")),
+    let absolute = if path.starts_with('/') {
+        Cow::Borrowed(path)
+    } else {
+        Cow::Owned(format!("{cwd}/{path}"))
     };
     let (index, rest) = granted
         .into_iter()

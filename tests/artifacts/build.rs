@@ -1,60 +1,71 @@
 //! Builds the guest programs, and writes down where they are.
 
-use std::fmt::Write as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::{env, fs};
 
-const PACKAGE: &str = "copyist-test-guests";
+use copyist_guest_build::Component;
+
 /// What the guest programs are made of, from the root of the workspace.
-const SOURCES: [&str; 6] = [
-    "tests/guests/Cargo.toml",
-    "tests/guests/src",
+const SOURCES: [&str; 7] = [
+    "Cargo.lock",
+    "Cargo.toml",
     "guest/Cargo.toml",
     "guest/src",
+    "tests/guests/Cargo.toml",
+    "tests/guests/src",
     "wit",
-    "Cargo.lock",
 ];
 
 fn main() {
-    for source in SOURCES {
-        println!(
-            "cargo::rerun-if-changed={}",
-            copyist_guest_build::workspace().join(source).display()
-        );
+    for source in SOURCES.map(|source| copyist_guest_build::workspace().join(source)) {
+        println!("cargo::rerun-if-changed={}", source.display());
     }
-    match copyist_guest_build::build(PACKAGE, &[]) {
-        Ok(components) => write(&components),
+    let out = PathBuf::from(env::var_os("OUT_DIR").expect("cargo names it"));
+    match copyist_guest_build::build("copyist-test-guests", &[]) {
+        Ok(built) => {
+            let list = list(
+                &built
+                    .into_iter()
+                    .map(|guest| keep(guest, &out))
+                    .collect::<Vec<_>>(),
+            );
+            fs::write(out.join("guests.rs"), list).expect("the list can be written");
+        }
         // In one line, without a backtrace that says nothing more.
         Err(error) => println!("cargo::error={error}"),
     }
 }
 
-/// Each program is copied, so that a later build of guests does not change it under a test.
-fn write(components: &[copyist_guest_build::Component]) {
-    let out = PathBuf::from(env::var_os("OUT_DIR").expect("cargo names it"));
-    let mut constants = String::new();
-    let mut calls = String::new();
-    for component in components {
-        let name = &component.name;
-        let path = out.join(name).with_extension("wasm");
-        fs::copy(&component.path, &path).expect("the program can be copied");
+/// Copies a program, so that a later build of guests does not change it under a test.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "a file of the build, which no one else writes"
+)]
+fn keep(guest: Component, out: &Path) -> Component {
+    let path = out.join(&guest.name).with_extension("wasm");
+    fs::copy(&guest.path, &path).expect("the program can be copied");
+    Component { path, ..guest }
+}
+
+/// A constant for each program, and the macro that names them all.
+fn list(guests: &[Component]) -> String {
+    let constants = guests.iter().map(|Component { name, path }| {
         let constant = name.to_uppercase();
-        writeln!(
-            constants,
-            "/// `tests/guests/src/bin/{name}.rs`\npub const {constant}: &str = {path:?};"
-        )
-        .unwrap();
-        writeln!(calls, "        $each!({name});").unwrap();
-    }
-    let list = format!(
-        "{constants}
+        format!("/// `tests/guests/src/bin/{name}.rs`\npub const {constant}: &str = {path:?};\n")
+    });
+    let calls = guests
+        .iter()
+        .map(|guest| format!("        $each!({});\n", guest.name));
+    format!(
+        "{}
 /// Calls a macro with the name of every guest program.
 #[macro_export]
 macro_rules! foreach_guest {{
     ($each:ident) => {{
-{calls}    }};
+{}    }};
 }}
-"
-    );
-    fs::write(out.join("guests.rs"), list).expect("the list can be written");
+",
+        constants.collect::<String>(),
+        calls.collect::<String>(),
+    )
 }

@@ -1,1 +1,7 @@
-fn main(){}
+//! The `copyist` command.
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    copyist::main(std::env::args_os())
+}

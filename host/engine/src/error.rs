@@ -25,6 +25,8 @@ pub enum Limit {
     TotalBytes,
     /// Bytes of a whole-file read.
     ReadSize,
+    /// Copies under way at once. The engine takes what it is given; a host counts.
+    Copies,
 }
 
 /// What was asked for and cannot be had.
@@ -44,7 +46,6 @@ pub enum Unsupported {
 
 /// Why a copy failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
 pub enum Cause {
     /// The system answered so, at that end.
     Io(Side, Errno),
@@ -108,6 +109,9 @@ impl fmt::Display for Cause {
             Self::Limit(Limit::Bytes) => f.write_str("the limit of bytes a copy was reached"),
             Self::Limit(Limit::TotalBytes) => {
                 f.write_str("the limit of bytes of all copies was reached")
+            }
+            Self::Limit(Limit::Copies) => {
+                f.write_str("as many copies as are allowed are under way")
             }
             Self::Limit(Limit::ReadSize) => f.write_str("the file is larger than the read's limit"),
             Self::Cancelled => f.write_str("cancelled"),

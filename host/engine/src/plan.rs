@@ -7,7 +7,6 @@ use crate::request::{Reflink, Tuning};
 
 /// A way to move bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-#[non_exhaustive]
 pub enum Mechanism {
     /// Storage is shared, copy on write: `ioctl(FICLONE)`.
     Clone,

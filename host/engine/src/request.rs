@@ -109,6 +109,8 @@ pub enum Durability {
     None,
     /// The file, by fsync(2), and its directory where a name was made.
     Each,
+    /// All files of a copy by one sync at its end. Of one file: as `Each`.
+    End,
 }
 
 /// Part of a source and where it goes. Offsets and lengths in bytes.

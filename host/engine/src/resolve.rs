@@ -65,10 +65,11 @@ pub(crate) struct Entry {
     pub(crate) name: OsString,
 }
 
-/// Opens the directory that holds a location's last name. With `follow`, of the last name that
-/// links lead to, and tells what stands there.
+/// Opens the directory that holds a location's last name, and tells what stands there. With
+/// `follow`, of the last name that links lead to; or of the last link, where it leads nowhere.
 pub(crate) fn entry(sys: &dyn Sys, location: &Location) -> Result<(Entry, Option<FileInfo>)> {
     let mut path = location.path.clone();
+    let mut link = None;
     for _ in 0..MOST_LINKS {
         let entry = parent(sys, &location.base, &path)?;
         let found = match sys.stat_at(entry.directory.as_fd(), &entry.name) {
@@ -76,13 +77,15 @@ pub(crate) fn entry(sys: &dyn Sys, location: &Location) -> Result<(Entry, Option
             Err(Errno::NOENT) => None,
             Err(errno) => return Err(errno),
         };
-        match found {
-            Some(found) if found.kind == Kind::Symlink && location.follow => {
+        match (found, link) {
+            (Some(found), _) if found.kind == Kind::Symlink && location.follow => {
                 let target = sys.read_link_at(entry.directory.as_fd(), &entry.name)?;
                 path.pop();
                 path.push(target);
+                link = Some((entry, Some(found)));
             }
-            found => return Ok((entry, found)),
+            (None, Some(link)) => return Ok(link),
+            (found, _) => return Ok((entry, found)),
         }
     }
     Err(Errno::LOOP)

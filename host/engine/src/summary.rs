@@ -1,5 +1,7 @@
 //! What a copy did.
 
+use std::time::Duration;
+
 use rustix::io::Errno;
 
 use crate::plan::Mechanism;
@@ -25,6 +27,8 @@ pub struct Summary {
     /// The source changed while it was copied: its length is not what it was at first or, where
     /// the copy took several calls, its times.
     pub changed: bool,
+    /// From the first step to the outcome; what waited for a thread before is not in it.
+    pub elapsed: Duration,
     /// The mechanisms that were tried and refused, in order, each with the system's answer
     /// (`None`: it claimed success and moved nothing).
     pub refused: Vec<(Mechanism, Option<Errno>)>,

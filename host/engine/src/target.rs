@@ -167,6 +167,9 @@ fn staged(
                     inherited_mode = Some(found.mode & PERMISSIONS);
                 }
             }
+            // It leads nowhere, and through a link nothing is created
+            // (https://github.com/uutils/coreutils/issues/4074).
+            Kind::Symlink if location.follow => return Err(at_destination(Errno::NOENT)),
             // The name itself is replaced, not what it leads to.
             Kind::Symlink => {}
             Kind::Directory => return Err(at_destination(Errno::ISDIR)),

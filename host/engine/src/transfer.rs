@@ -117,6 +117,7 @@ pub struct Transfer {
     moved_by: [u64; Mechanism::ALL.len()],
     pause: Duration,
     summary: Summary,
+    started: Option<Instant>,
     outcome: Option<Step>,
 }
 
@@ -143,6 +144,7 @@ impl Transfer {
             moved_by: [0; Mechanism::ALL.len()],
             pause: FIRST_PAUSE,
             summary: Summary::default(),
+            started: None,
             outcome: None,
             environment,
             request,
@@ -155,6 +157,7 @@ impl Transfer {
         if let Some(outcome) = &self.outcome {
             return outcome.clone();
         }
+        self.started.get_or_insert_with(Instant::now);
         match self.advance(budget) {
             Ok(Flow::Next(phase)) => {
                 self.phase = phase;
@@ -172,6 +175,8 @@ impl Transfer {
                     skipped: 1,
                     ..Summary::default()
                 };
+                self.moved_by = Default::default();
+                self.count();
                 self.end(Step::Done(self.summary.clone()))
             }
             Ok(Flow::Done) => {
@@ -183,10 +188,12 @@ impl Transfer {
         }
     }
 
-    /// Ends the copy now. If it had already ended, its outcome stands.
+    /// Ends the copy now. If it had already ended, its outcome stands; and what has its name already
+    /// is no failure any more.
     pub fn cancel(&mut self) -> Step {
         match &self.outcome {
             Some(outcome) => outcome.clone(),
+            None if self.phase == Phase::SyncDirectory => self.step(0),
             None => self.fail(Cause::Cancelled),
         }
     }
@@ -705,6 +712,7 @@ impl Transfer {
     }
 
     fn count(&mut self) {
+        self.summary.elapsed = self.started.map_or(Duration::ZERO, |since| since.elapsed());
         self.summary.method = Mechanism::ALL
             .into_iter()
             .max_by_key(|mechanism| self.moved_by[*mechanism as usize])

@@ -5,6 +5,7 @@
 //! ```ignore
 //! macro_rules! assert_test_exists {
 //!     ($name:ident) => {
+//!         #[allow(unused_imports, reason = "that it exists is enough")]
 //!         use self::$name as _;
 //!     };
 //! }

@@ -10,13 +10,14 @@ use wasip2::filesystem::preopens::get_directories;
 use wasip2::filesystem::types::{DescriptorFlags, OpenFlags, PathFlags};
 
 /// The command line, of which every word is taken once.
+#[derive(Debug)]
 pub struct Arguments {
     words: Vec<String>,
 }
 
 impl Arguments {
     /// Those of this program.
-    pub fn new() -> Self {
+    pub fn from_env() -> Self {
         Arguments {
             words: env::args().skip(1).collect(),
         }
@@ -47,8 +48,9 @@ impl Arguments {
 
     /// Takes the rest, which is paths.
     pub fn paths<const N: usize>(self) -> [String; N] {
-        let unknown = self.words.iter().find(|word| word.starts_with("--"));
-        assert!(unknown.is_none(), "{} is unknown", unknown.unwrap());
+        if let Some(word) = self.words.iter().find(|word| word.starts_with("--")) {
+            panic!("{word} is unknown");
+        }
         self.words
             .try_into()
             .unwrap_or_else(|words| panic!("{N} paths are needed, not {words:?}"))
@@ -127,19 +129,17 @@ impl Arguments {
     }
 }
 
-impl Default for Arguments {
-    fn default() -> Self {
-        Arguments::new()
-    }
-}
-
-/// Opens a file beneath the granted directory with whose name its path begins.
+/// Opens a file, or a directory, by a path that begins with the name of a granted directory.
 pub fn open(path: &str, how: OpenFlags, rights: DescriptorFlags) -> Result<Descriptor, ErrorCode> {
     let granted = get_directories();
     let (dir, rest) = granted
         .iter()
-        .find_map(|(dir, name)| Some((dir, path.strip_prefix(&**name)?.trim_start_matches('/'))))
+        .find_map(|(dir, name)| Some((dir, path.strip_prefix(name.as_str())?)))
         .unwrap_or_else(|| panic!("no directory is granted for {path}"));
+    let rest = match rest.trim_start_matches('/') {
+        "" => ".",
+        rest => rest,
+    };
     dir.open_at(PathFlags::SYMLINK_FOLLOW, rest, how, rights)
 }
 

@@ -14,4 +14,4 @@ mod arguments;
 mod report;
 
 pub use arguments::{Arguments, open};
-pub use report::{fnv1a, report, report_error};
+pub use report::{fnv1a, report, report_error, say};

@@ -1,5 +1,7 @@
 //! What came of a call, in one line.
 
+use std::fmt;
+
 use copyist_guest::{Cause, Error, Limit, Preserve, Side, Summary};
 
 /// Prints what came of a copy.
@@ -14,11 +16,11 @@ pub fn report(outcome: Result<Summary, Error>) {
             lost,
             changed,
             ..
-        }) => println!(
+        }) => say(format_args!(
             "ok bytes={bytes} shared={shared} consumed={consumed} method={method} \
              skipped={skipped} lost={} changed={changed}",
             preserved(lost),
-        ),
+        )),
         Err(error) => report_error(&error),
     }
 }
@@ -33,12 +35,18 @@ pub fn report_error(error: &Error) {
     let Summary {
         bytes, consumed, ..
     } = error.summary();
-    println!(
+    say(format_args!(
         "err cause={} side={side} kind={:?} bytes={bytes} consumed={consumed} path={}",
         cause(error.cause()),
         error.kind(),
         error.path().unwrap_or("-"),
-    );
+    ));
+}
+
+/// Prints the line that a test reads.
+#[expect(clippy::print_stdout, reason = "it is what the program is for")]
+pub fn say(line: fmt::Arguments<'_>) {
+    println!("{line}");
 }
 
 /// The FNV-1a hash, by which a test tells that a program read the right bytes.

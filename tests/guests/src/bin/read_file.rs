@@ -4,10 +4,10 @@
 //! and their hash.
 
 use copyist_guest::ReadOptions;
-use copyist_test_guests::{Arguments, fnv1a, report_error};
+use copyist_test_guests::{Arguments, fnv1a, report_error, say};
 
 fn main() {
-    let mut arguments = Arguments::new();
+    let mut arguments = Arguments::from_env();
     let mut options = ReadOptions::new();
     if let Some(limit) = arguments.number("limit") {
         options.limit(limit);
@@ -21,12 +21,17 @@ fn main() {
     let text = arguments.flag("text");
     let [path] = arguments.paths();
 
-    let read = match text {
-        true => options.read_to_string(path).map(String::into_bytes),
-        false => options.read(path),
+    let read = if text {
+        options.read_to_string(path).map(String::into_bytes)
+    } else {
+        options.read(path)
     };
     match read {
-        Ok(bytes) => println!("ok bytes={} fnv={:016x}", bytes.len(), fnv1a(&bytes)),
+        Ok(bytes) => say(format_args!(
+            "ok bytes={} fnv={:016x}",
+            bytes.len(),
+            fnv1a(&bytes)
+        )),
         Err(error) => report_error(&error),
     }
 }

@@ -1,4 +1,5 @@
-//! The SDK as an author uses it: `sdk DIRECTORY`, an empty one that may be written.
+//! The SDK as an author uses it: `sdk DIRECTORY`, the name of the only granted directory, which is
+//! empty and may be written.
 
 use std::error::Error;
 use std::path::Path;
@@ -11,7 +12,7 @@ use copyist_test_guests::{Arguments, open};
 use wasip2::filesystem::types::{DescriptorFlags, OpenFlags};
 
 fn main() -> Result<(), Box<dyn Error>> {
-    let [directory] = Arguments::new().paths();
+    let [directory] = Arguments::from_env().paths();
     let directory = Path::new(&directory);
     let (a, b) = (directory.join("a"), directory.join("b"));
     fs::write(&a, "tea and copies\n")?;
@@ -19,8 +20,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     copies_and_reads(&a, &b)?;
     keeps_what_exists(&a, &b)?;
     takes_handles(&directory.to_string_lossy())?;
-    follows_the_working_directory(directory)?;
-    explains_failures(directory, &a)
+    explains_failures(directory, &a)?;
+    follows_the_working_directory(directory)
 }
 
 fn copies_and_reads(a: &Path, b: &Path) -> Result<(), Box<dyn Error>> {
@@ -57,7 +58,7 @@ fn keeps_what_exists(a: &Path, b: &Path) -> Result<(), Box<dyn Error>> {
     let refused = CopyOptions::new()
         .existing(Existing::Refuse)
         .copy(a, b)
-        .unwrap_err();
+        .expect_err("the destination exists");
     assert_eq!(refused.kind(), io::ErrorKind::AlreadyExists);
     assert_eq!(fs::read_to_string(b)?, "tea and teaies\n");
 
@@ -84,24 +85,15 @@ fn takes_handles(directory: &str) -> Result<(), Box<dyn Error>> {
         "tea and copies\n"
     );
 
-    let same = copyist_guest::copy((&dir, "d"), (&dir, "d")).unwrap_err();
+    let same = copyist_guest::copy((&dir, "d"), (&dir, "d")).expect_err("both ends are one file");
     assert_eq!(same.cause(), &Cause::SameFile);
     assert_eq!(copyist_guest::read((&dir, "d"))?.len(), 15);
     Ok(())
 }
 
-fn follows_the_working_directory(directory: &Path) -> Result<(), Box<dyn Error>> {
-    let before = env::current_dir()?;
-    env::set_current_dir(directory)?;
-    copyist_guest::copy("a", "./e")?;
-    env::set_current_dir(before)?;
-    assert_eq!(fs::read_to_string(directory.join("e"))?, "tea and copies\n");
-    Ok(())
-}
-
 fn explains_failures(directory: &Path, a: &Path) -> Result<(), Box<dyn Error>> {
     let absent = directory.join("absent");
-    let error = copyist_guest::copy(&absent, directory.join("f")).unwrap_err();
+    let error = copyist_guest::copy(&absent, directory.join("f")).expect_err("there is no source");
     assert_eq!(
         error.cause(),
         &Cause::Filesystem((Side::Source, ErrorCode::NoEntry))
@@ -117,19 +109,32 @@ fn explains_failures(directory: &Path, a: &Path) -> Result<(), Box<dyn Error>> {
     assert_eq!(io::Error::from(error).kind(), io::ErrorKind::NotFound);
     assert!(!directory.join("f").exists());
 
-    let error = copyist_guest::copy(a, "/nowhere/granted").unwrap_err();
+    let error =
+        copyist_guest::copy(a, "/nowhere/granted").expect_err("no directory is granted for it");
     assert_eq!(
         (error.kind(), error.side()),
         (io::ErrorKind::NotFound, Some(Side::Destination))
     );
     assert!(error.to_string().contains("--dir"), "{error}");
 
-    let error = ReadOptions::new().limit(14).read(a).unwrap_err();
+    let error = ReadOptions::new()
+        .limit(14)
+        .read(a)
+        .expect_err("there are 15 bytes");
     assert_eq!(error.cause(), &Cause::Limit(Limit::ReadSize));
     assert_eq!(ReadOptions::new().limit(15).read(a)?.len(), 15);
 
     fs::write(directory.join("binary"), b"\xff\n")?;
-    let error = copyist_guest::read_to_string(directory.join("binary")).unwrap_err();
+    let error =
+        copyist_guest::read_to_string(directory.join("binary")).expect_err("it is not UTF-8");
     assert_eq!(error.kind(), io::ErrorKind::InvalidData);
+    Ok(())
+}
+
+/// The last, since the first working directory is no granted one and there is no way back.
+fn follows_the_working_directory(directory: &Path) -> Result<(), Box<dyn Error>> {
+    env::set_current_dir(directory)?;
+    copyist_guest::copy("a", "./e")?;
+    assert_eq!(fs::read_to_string("e")?, "tea and copies\n");
     Ok(())
 }

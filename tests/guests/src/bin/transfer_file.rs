@@ -8,7 +8,7 @@ use copyist_test_guests::{Arguments, open, report};
 use wasip2::filesystem::types::{DescriptorFlags, OpenFlags};
 
 fn main() {
-    let mut arguments = Arguments::new();
+    let mut arguments = Arguments::from_env();
     let options = arguments.copy_options();
     let source_rights = arguments.rights("source", DescriptorFlags::READ);
     let destination_rights = arguments.rights("destination", DescriptorFlags::WRITE);

@@ -8,7 +8,7 @@ use copyist_guest::{Descriptor, Location};
 use copyist_test_guests::{Arguments, report};
 
 fn main() {
-    let mut arguments = Arguments::new();
+    let mut arguments = Arguments::from_env();
     let options = arguments.copy_options();
     let from_dir = arguments.directory("from-dir");
     let to_dir = arguments.directory("to-dir");

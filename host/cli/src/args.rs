@@ -1,0 +1,166 @@
+//! The command line. One definition makes the parser and the help.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{Parser, Subcommand, ValueEnum};
+
+/// Lets WebAssembly components copy files at the speed of the host.
+#[derive(Debug, Parser)]
+#[command(name = "copyist", version, propagate_version = true)]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Run a component with copying granted
+    Run(Run),
+}
+
+const EXIT_STATUS: &str = "\
+Exit status:
+  the guest's own    It ended by itself.
+  124                The timeout ended it.
+  125                The host could not run it; one line says what to do.
+  134                It trapped.
+
+Examples:
+  Copy out of one directory into another, which the guest sees as /in and /out:
+    copyist run --ro-dir photos::/in --dir backup::/out plugin.wasm /out /in/cat.jpg
+
+  No more than a gigabyte and no longer than a minute, with a report of each copy:
+    copyist run --dir . --max-bytes 1GiB --timeout 1m --report json plugin.wasm copies a b";
+
+/// Runs a component that exports wasi:cli/run, as `wasmtime run` does, and lets it copy files by
+/// copyist:copy. It sees the directories that are given here and nothing else.
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXIT_STATUS)]
+pub(crate) struct Run {
+    /// Let the guest read and write a directory of the host
+    ///
+    /// It sees it under GUEST, or under the same name where none is given. Copies stay beneath it.
+    #[arg(long = "dir", value_name = "HOST[::GUEST]")]
+    pub(crate) dirs: Vec<Preopen>,
+
+    /// Let the guest read a directory of the host
+    ///
+    /// As --dir, but nothing in it can be changed: it can be copied from, not to.
+    #[arg(long = "ro-dir", value_name = "HOST[::GUEST]")]
+    pub(crate) read_only_dirs: Vec<Preopen>,
+
+    /// Set a variable in the guest's environment, which is empty otherwise
+    ///
+    /// Without a value it has the host's.
+    #[arg(long = "env", value_name = "NAME[=VALUE]")]
+    pub(crate) variables: Vec<String>,
+
+    /// End the guest after so long, such as 500ms, 30s or 1h, also while it copies
+    ///
+    /// A copy that it ends leaves what a failed copy leaves: a new file is gone again, a file to be
+    /// replaced is the old one, one written in place is written in part.
+    #[arg(long, value_name = "DURATION", value_parser = humantime::parse_duration)]
+    pub(crate) timeout: Option<Duration>,
+
+    /// Let the guest copy so many bytes in all, such as 1000000 or 1GiB
+    ///
+    /// Holes count. Without it there is no bound.
+    #[arg(long, value_name = "N")]
+    pub(crate) max_bytes: Option<bytesize::ByteSize>,
+
+    /// Let the guest do what WASI alone does not
+    #[arg(long = "grant", value_name = "GRANT")]
+    pub(crate) grants: Vec<Grant>,
+
+    /// Tell each copy on the standard error, a line each
+    #[arg(long, value_name = "FORMAT")]
+    pub(crate) report: Option<ReportFormat>,
+
+    /// The component: a .wasm file
+    pub(crate) component: PathBuf,
+
+    /// What the guest gets as its arguments
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+    pub(crate) arguments: Vec<String>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Grant {
+    /// Setuid, setgid and sticky bits are kept when the mode is preserved
+    SpecialModeBits,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ReportFormat {
+    /// One JSON object a line
+    Json,
+}
+
+/// A directory of the host and its name in the guest.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Preopen {
+    pub(crate) host: PathBuf,
+    pub(crate) guest: String,
+}
+
+impl std::str::FromStr for Preopen {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let (host, guest) = text.split_once("::").unwrap_or((text, text));
+        if host.is_empty() || guest.is_empty() {
+            return Err("a directory has a name on both sides of `::`");
+        }
+        Ok(Self {
+            host: host.into(),
+            guest: guest.to_owned(),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_definition_is_sound() {
+        use clap::CommandFactory;
+        Args::command().debug_assert();
+    }
+
+    #[test]
+    fn a_directory_has_the_hosts_name_unless_it_gets_another() {
+        let preopen = |host: &str, guest: &str| {
+            Ok(Preopen {
+                host: host.into(),
+                guest: guest.into(),
+            })
+        };
+        assert_eq!("data".parse(), preopen("data", "data"));
+        assert_eq!("a/b::/in".parse(), preopen("a/b", "/in"));
+        assert_eq!("a::b::c".parse(), preopen("a", "b::c"));
+        for bad in ["", "::", "a::", "::b"] {
+            assert!(bad.parse::<Preopen>().is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn what_follows_the_component_is_the_guests() {
+        let args = Args::try_parse_from([
+            "copyist",
+            "run",
+            "--timeout",
+            "1s",
+            "x.wasm",
+            "--dir",
+            "y",
+            "-h",
+        ])
+        .unwrap();
+        let Command::Run(run) = args.command;
+        assert_eq!(run.arguments, ["--dir", "y", "-h"]);
+        assert!(run.dirs.is_empty());
+        assert_eq!(run.timeout, Some(Duration::from_secs(1)));
+    }
+}

@@ -1,0 +1,95 @@
+//! What the store of a run holds.
+
+use copyist_wasmtime::{CopyCtx, CopyCtxView, CopyView};
+use wasmtime::component::ResourceTable;
+use wasmtime::{Result, bail};
+use wasmtime_wasi::{FsPerms, WasiCtx, WasiCtxView, WasiView};
+
+use crate::args::{Grant, Preopen, ReportFormat, Run};
+use crate::report;
+
+pub(crate) struct State {
+    wasi: WasiCtx,
+    pub(crate) copy: CopyCtx,
+    table: ResourceTable,
+}
+
+impl State {
+    /// What the command line grants.
+    pub(crate) fn new(run: &Run) -> Result<Self> {
+        let mut wasi = WasiCtx::builder();
+        // One guest, and a watchdog on a thread of its own: nothing else needs this thread.
+        wasi.inherit_stdio().allow_blocking_current_thread(true);
+        wasi.arg(run.component.to_string_lossy())
+            .args(&run.arguments);
+        for variable in &run.variables {
+            match variable.split_once('=') {
+                Some((name, value)) => {
+                    wasi.env(name, value);
+                }
+                None => match std::env::var(variable) {
+                    Ok(value) => {
+                        wasi.env(variable, value);
+                    }
+                    Err(error) => {
+                        bail!("--env {variable}: {error}; give it a value by {variable}=VALUE")
+                    }
+                },
+            }
+        }
+        for (option, preopens, permissions) in [
+            ("--dir", &run.dirs, FsPerms::ReadWrite),
+            ("--ro-dir", &run.read_only_dirs, FsPerms::ReadOnly),
+        ] {
+            for Preopen { host, guest } in preopens {
+                if let Err(error) = wasi.preopened_dir(host, guest, permissions) {
+                    bail!("{option} {}: {error:#}", host.display());
+                }
+            }
+        }
+        Ok(Self {
+            wasi: wasi.build(),
+            copy: copy(run),
+            table: ResourceTable::new(),
+        })
+    }
+}
+
+fn copy(run: &Run) -> CopyCtx {
+    let mut copy = CopyCtx::builder();
+    if let Some(bytes) = run.max_bytes {
+        copy.max_total_bytes(bytes.as_u64());
+    }
+    let mut grants = copyist_wasmtime::engine::Grants::default();
+    for grant in &run.grants {
+        match grant {
+            Grant::SpecialModeBits => grants.special_mode_bits = true,
+        }
+    }
+    copy.grants(grants);
+    match run.report {
+        None => {}
+        Some(ReportFormat::Json) => {
+            copy.on_copy(report::json);
+        }
+    }
+    copy.build()
+}
+
+impl WasiView for State {
+    fn ctx(&mut self) -> WasiCtxView<'_> {
+        WasiCtxView {
+            ctx: &mut self.wasi,
+            table: &mut self.table,
+        }
+    }
+}
+
+impl CopyView for State {
+    fn copy(&mut self) -> CopyCtxView<'_> {
+        CopyCtxView {
+            ctx: &mut self.copy,
+            table: &mut self.table,
+        }
+    }
+}

@@ -1,0 +1,11 @@
+//! The copier over a system that keeps a record of its calls, and fails or alters some of them.
+
+mod bench;
+mod budget;
+mod cancel;
+mod matrix;
+mod memory;
+mod pool;
+mod reported;
+mod scheduled;
+mod trace;

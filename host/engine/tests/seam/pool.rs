@@ -1,0 +1,540 @@
+//! The pool: a failure of one copy is its own, owners take turns, and everybody is told once.
+
+use std::num::NonZeroUsize;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Condvar, Mutex};
+use std::thread::{self, ThreadId};
+use std::time::{Duration, Instant};
+
+use copyist_engine::{
+    Cancel, Cause, Error, Owner, Pool, PoolOptions, ReadOptions, ReadRequest, Source, Summary,
+};
+
+use crate::bench::{Bench, CALL, SIZE, Shape, Start, noise};
+use crate::scheduled::{Op, Outcome, SOURCE, Scheduled, When};
+
+/// How long a test waits for what must come before it fails. Nothing is measured by it.
+pub(crate) fn patience() -> Duration {
+    Duration::from_secs(20)
+}
+
+/// A call that stops at a gate blocks there until the test opens it.
+pub(crate) struct Gate(Arc<Inner>);
+
+#[derive(Default)]
+struct Inner {
+    /// Whether a call is there, and whether it may go on.
+    state: Mutex<(bool, bool)>,
+    changed: Condvar,
+}
+
+impl Inner {
+    fn set(&self, change: impl FnOnce(&mut (bool, bool))) {
+        change(&mut self.state.lock().expect("no panic under it"));
+        self.changed.notify_all();
+    }
+
+    fn wait(&self, until: impl Fn((bool, bool)) -> bool, what: &str) {
+        let state = self.state.lock().expect("no panic under it");
+        let (state, _) = self
+            .changed
+            .wait_timeout_while(state, patience(), |state| !until(*state))
+            .expect("no panic under it");
+        assert!(until(*state), "{what}");
+    }
+}
+
+impl Gate {
+    pub(crate) fn new() -> Self {
+        Self(Arc::default())
+    }
+
+    /// A call that blocks here and is then made.
+    pub(crate) fn outcome(&self) -> Outcome {
+        let inner = self.0.clone();
+        Outcome::after(move || {
+            inner.set(|state| state.0 = true);
+            inner.wait(|state| state.1, "nobody opens the gate");
+        })
+    }
+
+    pub(crate) fn wait_until_reached(&self) {
+        self.0.wait(|state| state.0, "no call comes to the gate");
+    }
+
+    pub(crate) fn open(&self) {
+        self.0.set(|state| state.1 = true);
+    }
+}
+
+impl Drop for Gate {
+    fn drop(&mut self) {
+        self.open();
+    }
+}
+
+type Answer = Result<Summary, Error>;
+
+fn pool(threads: usize, sys: &Arc<Scheduled>) -> Pool {
+    let options = PoolOptions {
+        threads: NonZeroUsize::new(threads).expect("at least one"),
+        ..PoolOptions::default()
+    };
+    Pool::with_environment(options, sys.environment())
+}
+
+/// Reports a copy's outcome under a name.
+fn tell<T>(
+    to: &Sender<(T, Answer)>,
+    name: T,
+) -> impl FnOnce(Answer) + Send + use<T>
+where
+    T: Send + 'static,
+{
+    let to = to.clone();
+    move |answer| drop(to.send((name, answer)))
+}
+
+fn next<T>(from: &Receiver<T>) -> T {
+    from.recv_timeout(patience()).expect("an answer")
+}
+
+/// The hook of a call that takes longer than a copy may go on while others wait.
+fn longer_than_a_slice() {
+    let until = Instant::now() + Duration::from_millis(6);
+    while Instant::now() < until {
+        thread::yield_now();
+    }
+}
+
+#[test]
+fn a_panic_is_an_error_to_its_caller_alone() {
+    let bench = Bench::new();
+    for shape in [Shape::New, Shape::Replace] {
+        let sys = Scheduled::new()
+            .rule(Op::CopyRange, When::Nth(2), Outcome::Panic)
+            .shared();
+        let pool = pool(1, &sys);
+        let (send, receive) = channel();
+        let request = bench.prepare(shape, Start::CopyRange);
+        pool.copy(Owner(1), request, Cancel::new(), tell(&send, ()));
+        let ((), answer) = next(&receive);
+        let error = answer.unwrap_err();
+        assert_eq!(error.cause, Cause::Panicked);
+        // It had cleaned up by then.
+        bench.assert_failed(shape, &error.done, &|| format!("{shape:?}"));
+
+        let request = bench.prepare(shape, Start::CopyRange);
+        pool.copy(Owner(1), request, Cancel::new(), tell(&send, ()));
+        let ((), answer) = next(&receive);
+        bench.assert_copied(shape, &answer.unwrap(), &|| format!("{shape:?}, the next"));
+        assert_eq!(pool.threads(), 1);
+    }
+}
+
+#[test]
+fn a_panic_in_the_clean_up_too_is_still_an_error_to_its_caller_alone() {
+    let bench = Bench::new();
+    let sys = Scheduled::new()
+        .rule(Op::CopyRange, When::Nth(2), Outcome::Panic)
+        .rule(Op::Unlink, When::Nth(1), Outcome::Panic)
+        .shared();
+    let pool = pool(1, &sys);
+    let (send, receive) = channel();
+    for name in ["first", "second"] {
+        let request = bench.prepare(Shape::New, Start::CopyRange);
+        pool.copy(Owner(1), request, Cancel::new(), tell(&send, name));
+        let (told, answer) = next(&receive);
+        assert_eq!(told, name);
+        match name {
+            "first" => assert_eq!(answer.unwrap_err().cause, Cause::Panicked),
+            _ => bench.assert_copied(Shape::New, &answer.unwrap(), &|| name.into()),
+        }
+    }
+    drop(pool);
+    drop(send);
+    assert!(receive.recv().is_err(), "somebody was told twice");
+}
+
+#[test]
+fn a_panic_of_the_one_who_is_told_is_not_the_pools() {
+    let bench = Bench::new();
+    let pool = pool(1, &Scheduled::new().shared());
+    let (send, receive) = channel();
+    pool.copy(Owner(1), bench.request("one"), Cancel::new(), |_| {
+        panic!("as the test wants")
+    });
+    pool.copy(Owner(1), bench.request("two"), Cancel::new(), tell(&send, ()));
+    next(&receive).1.unwrap();
+    assert_eq!(pool.threads(), 1);
+}
+
+#[test]
+fn owners_take_turns() {
+    let bench = Bench::new();
+    let gate = Gate::new();
+    let sys = Scheduled::new()
+        .rule(Op::Open, When::Nth(1), gate.outcome())
+        .shared();
+    let pool = pool(1, &sys);
+    let (send, receive) = channel();
+    let copy = |owner, name: &'static str| {
+        let done = tell(&send, name);
+        pool.copy(Owner(owner), bench.request(name), Cancel::new(), done);
+    };
+    copy(0, "first");
+    gate.wait_until_reached();
+    for name in ["a1", "a2", "a3"] {
+        copy(1, name);
+    }
+    copy(2, "b1");
+    copy(3, "c1");
+    copy(3, "c2");
+    assert_eq!(pool.queued(), 6);
+    gate.open();
+    let order: Vec<_> = (0..7).map(|_| next(&receive).0).collect();
+    assert_eq!(order, ["first", "a1", "b1", "c1", "a2", "c2", "a3"]);
+    assert_eq!(pool.threads(), 1);
+}
+
+/// A source whose every read takes longer than a slice.
+fn slow(bench: &Bench) -> (Scheduled, copyist_engine::Request) {
+    let sys = Scheduled::new().rule(
+        Op::Read,
+        When::From(1),
+        Outcome::after(longer_than_a_slice),
+    );
+    (sys, bench.prepare(Shape::New, Start::ReadWrite))
+}
+
+#[test]
+fn a_long_copy_gives_way_to_another_owner() {
+    let bench = Bench::new();
+    let gate = Gate::new();
+    let (sys, long) = slow(&bench);
+    let sys = sys.rule(Op::Write, When::Nth(1), gate.outcome()).shared();
+    let pool = pool(1, &sys);
+    let (send, receive) = channel();
+    pool.copy(Owner(1), long, Cancel::new(), tell(&send, "long"));
+    gate.wait_until_reached();
+    let mut short = bench.request("short");
+    short.options.reflink = copyist_engine::Reflink::Never;
+    pool.copy(Owner(2), short, Cancel::new(), tell(&send, "short"));
+    gate.open();
+    let order = [next(&receive).0, next(&receive).0];
+    assert_eq!(order, ["short", "long"]);
+}
+
+/// Otherwise all copies of an owner would be open at once, however many.
+#[test]
+fn a_copy_that_gave_way_ends_before_its_owners_next_one_begins() {
+    let bench = Bench::new();
+    let gate = Gate::new();
+    let (sys, first) = slow(&bench);
+    let sys = sys.rule(Op::Write, When::Nth(1), gate.outcome()).shared();
+    let pool = pool(1, &sys);
+    let (send, receive) = channel();
+    pool.copy(Owner(1), first, Cancel::new(), tell(&send, "first"));
+    gate.wait_until_reached();
+    let mut second = bench.request("second");
+    second.options.tuning.force_fallback = true;
+    pool.copy(Owner(1), second, Cancel::new(), tell(&send, "second"));
+    gate.open();
+    let order = [next(&receive).0, next(&receive).0];
+    assert_eq!(order, ["first", "second"]);
+    let ops = sys.ops();
+    let opens = ops.iter().filter(|op| **op == Op::Open).count();
+    let first_close = ops.iter().position(|op| *op == Op::Close);
+    let opened_before = ops[..first_close.unwrap()]
+        .iter()
+        .filter(|op| **op == Op::Open)
+        .count();
+    assert_eq!((opens, opened_before), (4, 2));
+}
+
+#[test]
+fn a_call_that_does_not_return_is_counted_until_it_does() {
+    let bench = Bench::new();
+    let gate = Gate::new();
+    let sys = Scheduled::new()
+        .rule(Op::Read, When::Nth(2), gate.outcome())
+        .shared();
+    let options = PoolOptions {
+        threads: NonZeroUsize::MIN,
+        stuck_after: Duration::ZERO,
+    };
+    let pool = Pool::with_environment(options, sys.environment());
+    let (send, receive) = channel();
+    assert_eq!(pool.stuck(), 0);
+    let request = bench.prepare(Shape::New, Start::ReadWrite);
+    pool.copy(Owner(1), request, Cancel::new(), tell(&send, ()));
+    gate.wait_until_reached();
+    assert_eq!(pool.stuck(), 1);
+    gate.open();
+    next(&receive).1.unwrap();
+    // The caller is told from within, so the thread is out of it a moment later.
+    let until = Instant::now() + patience();
+    while pool.stuck() != 0 {
+        assert!(Instant::now() < until, "it is counted for ever");
+        thread::yield_now();
+    }
+    // Between the calls of a copy, and in a thread without work, nothing is stuck.
+    assert_eq!(pool.threads(), 1);
+}
+
+#[test]
+fn a_thread_is_started_for_work_and_no_more_than_allowed() {
+    let bench = Bench::new();
+    let gates: Vec<_> = (0..3).map(|_| Gate::new()).collect();
+    let mut sys = Scheduled::new();
+    for (n, gate) in gates.iter().enumerate() {
+        sys = sys.rule(Op::Open, When::Nth(n + 1), gate.outcome());
+    }
+    let pool = pool(2, &sys.shared());
+    assert_eq!(pool.threads(), 0);
+    let (send, receive) = channel();
+    let copy = |name: &'static str| {
+        let done = tell(&send, name);
+        pool.copy(Owner(1), bench.request(name), Cancel::new(), done);
+    };
+    copy("one");
+    gates[0].wait_until_reached();
+    assert_eq!(pool.threads(), 1);
+    copy("two");
+    gates[1].wait_until_reached();
+    assert_eq!(pool.threads(), 2);
+    copy("three");
+    assert_eq!((pool.threads(), pool.queued()), (2, 1));
+    for gate in &gates {
+        gate.open();
+    }
+    for _ in 0..3 {
+        next(&receive).1.unwrap();
+    }
+    // Those that are idle by now do the next one.
+    copy("four");
+    next(&receive).1.unwrap();
+    assert_eq!(pool.threads(), 2);
+}
+
+#[test]
+fn a_copy_cancelled_in_the_queue_makes_no_call() {
+    let bench = Bench::new();
+    let gate = Gate::new();
+    let sys = Scheduled::new()
+        .rule(Op::Open, When::Nth(1), gate.outcome())
+        .shared();
+    let pool = pool(1, &sys);
+    let (send, receive) = channel();
+    let done = tell(&send, "running");
+    pool.copy(Owner(1), bench.request("to"), Cancel::new(), done);
+    gate.wait_until_reached();
+    let cancel = Cancel::new();
+    let done = tell(&send, "queued");
+    pool.copy(Owner(1), bench.request("never"), cancel.clone(), done);
+    cancel.cancel();
+    gate.open();
+    assert_eq!(next(&receive).0, "running");
+    let (name, answer) = next(&receive);
+    assert_eq!(
+        (name, answer.unwrap_err().cause),
+        ("queued", Cause::Cancelled)
+    );
+    assert_eq!(sys.calls_of(Op::Open).len(), 2);
+}
+
+#[test]
+fn a_cancel_ends_a_copy_that_waits_to_try_again() {
+    let bench = Bench::new();
+    let tried = Gate::new();
+    tried.open();
+    // A lease that is never given up.
+    let sys = Scheduled::new()
+        .rule(Op::Open, When::Nth(1), tried.outcome())
+        .rule(
+            Op::Open,
+            When::From(2),
+            Outcome::Fail(copyist_engine::Errno::AGAIN),
+        )
+        .shared();
+    let pool = pool(1, &sys);
+    let (send, receive) = channel();
+    let cancel = Cancel::new();
+    let request = bench.prepare(Shape::New, Start::CopyRange);
+    pool.copy(Owner(1), request, cancel.clone(), tell(&send, ()));
+    tried.wait_until_reached();
+    cancel.cancel();
+    let error = next(&receive).1.unwrap_err();
+    assert_eq!(error.cause, Cause::Cancelled);
+    bench.assert_failed(Shape::New, &error.done, &|| "cancelled".into());
+}
+
+/// A system whose first open fails until `free` is set, as if another process had a lease.
+fn leased(free: &Arc<AtomicBool>) -> (Arc<AtomicUsize>, Arc<dyn Fn() -> bool + Send + Sync>) {
+    let tries = Arc::new(AtomicUsize::new(0));
+    let counted = tries.clone();
+    let free = free.clone();
+    let is_held = Arc::new(move || {
+        counted.fetch_add(1, Ordering::SeqCst);
+        !free.load(Ordering::SeqCst)
+    });
+    (tries, is_held)
+}
+
+#[test]
+fn a_copy_that_tries_again_is_not_kept_waiting_by_one_that_blocks() {
+    let bench = Bench::new();
+    std::fs::write(bench.path("leased"), "leased").unwrap();
+    let free = Arc::new(AtomicBool::new(false));
+    let (tries, is_held) = leased(&free);
+    let gate = Gate::new();
+    let sys = Scheduled::new()
+        .lease("leased", is_held)
+        .rule(Op::Read, When::Nth(1), gate.outcome())
+        .shared();
+    let pool = pool(2, &sys);
+    let (send, receive) = channel();
+    let mut patient = bench.request("to");
+    patient.source = Source::Path(bench.at("leased"));
+    patient.options.limits = copyist_engine::Limits::default();
+    pool.copy(Owner(1), patient, Cancel::new(), tell(&send, "patient"));
+    let until = Instant::now() + patience();
+    while tries.load(Ordering::SeqCst) == 0 {
+        assert!(Instant::now() < until, "it is not tried");
+        thread::yield_now();
+    }
+    let mut stuck = bench.request("stuck");
+    stuck.options.tuning.force_fallback = true;
+    pool.copy(Owner(2), stuck, Cancel::new(), tell(&send, "stuck"));
+    gate.wait_until_reached();
+    free.store(true, Ordering::SeqCst);
+    let first = receive.recv_timeout(patience());
+    gate.open();
+    assert_eq!(first.expect("nobody tries again").0, "patient");
+    assert_eq!(next(&receive).0, "stuck");
+}
+
+#[test]
+fn a_copy_that_tries_again_gets_its_turn_from_a_long_one() {
+    let bench = Bench::of(noise(SIZE, 1));
+    std::fs::write(bench.path("leased"), "leased").unwrap();
+    let free = Arc::new(AtomicBool::new(false));
+    let (tries, is_held) = leased(&free);
+    // The long copy's source has no end before the other has got in.
+    let (send, receive) = channel();
+    let sys = Scheduled::new()
+        .lease("leased", is_held)
+        .rule(
+            Op::CopyRange,
+            When::From(1),
+            Outcome::Claim(CALL),
+        )
+        .shared();
+    let pool = pool(1, &sys);
+    let mut patient = bench.request("to");
+    patient.source = Source::Path(bench.at("leased"));
+    patient.options.tuning.force_fallback = true;
+    pool.copy(Owner(1), patient, Cancel::new(), tell(&send, "patient"));
+    let until = Instant::now() + patience();
+    while tries.load(Ordering::SeqCst) == 0 {
+        assert!(Instant::now() < until, "it is not tried");
+        thread::yield_now();
+    }
+    let cancel = Cancel::new();
+    std::fs::OpenOptions::new()
+        .write(true)
+        .open(bench.path(SOURCE))
+        .unwrap()
+        .set_len(1 << 50)
+        .unwrap();
+    let mut long = bench.request("long");
+    long.options.tuning.call_size = NonZeroUsize::new(CALL);
+    pool.copy(Owner(2), long, cancel.clone(), tell(&send, "long"));
+    free.store(true, Ordering::SeqCst);
+    let first = receive.recv_timeout(patience());
+    cancel.cancel();
+    assert_eq!(first.expect("nobody gives way").0, "patient");
+    assert_eq!(next(&receive).0, "long");
+}
+
+#[test]
+fn a_drop_answers_everybody_once_and_cleans_up_elsewhere() {
+    let bench = Bench::new();
+    let (slow_start, blocked) = (Gate::new(), Gate::new());
+    let threads: Arc<Mutex<Vec<ThreadId>>> = Arc::default();
+    let noted = threads.clone();
+    let (sys, begun) = slow(&bench);
+    let sys = sys
+        .rule(Op::Write, When::Nth(1), slow_start.outcome())
+        .rule(Op::SendFile, When::Nth(1), blocked.outcome())
+        .rule(
+            Op::Unlink,
+            When::From(1),
+            Outcome::after(move || noted.lock().unwrap().push(thread::current().id())),
+        )
+        .shared();
+    let pool = pool(1, &sys);
+    let (send, receive) = channel();
+    // One has begun and gave way, one is in a call, some have not begun.
+    pool.copy(Owner(1), begun, Cancel::new(), tell(&send, "begun"));
+    slow_start.wait_until_reached();
+    let mut in_a_call = bench.request("in a call");
+    in_a_call.options.reflink = copyist_engine::Reflink::Never;
+    pool.copy(Owner(2), in_a_call, Cancel::new(), tell(&send, "in a call"));
+    slow_start.open();
+    blocked.wait_until_reached();
+    for name in ["queued 1", "queued 2"] {
+        pool.copy(Owner(1), bench.request(name), Cancel::new(), tell(&send, name));
+    }
+    let told = tell(&send, "a read");
+    let read = ReadRequest {
+        source: Source::Path(bench.at(SOURCE)),
+        options: ReadOptions::default(),
+    };
+    pool.read(Owner(3), read, Cancel::new(), move |answer| {
+        told(answer.map(|_| Summary::default()));
+    });
+    drop(send);
+    drop(pool);
+    // What has not begun is told while the one thread is still in its call.
+    let mut told: Vec<_> = (0..3).map(|_| next(&receive)).collect();
+    told.sort_by_key(|(name, _)| *name);
+    for ((name, answer), wanted) in told.iter().zip(["a read", "queued 1", "queued 2"]) {
+        assert_eq!(*name, wanted);
+        assert_eq!(answer.as_ref().unwrap_err().cause, Cause::Cancelled);
+    }
+    blocked.open();
+    let mut rest: Vec<_> = receive.iter().collect();
+    rest.sort_by_key(|(name, _)| *name);
+    let names: Vec<_> = rest.iter().map(|(name, _)| *name).collect();
+    assert_eq!(names, ["begun", "in a call"], "each once, and no more");
+    assert_eq!(rest[0].1.as_ref().unwrap_err().cause, Cause::Cancelled);
+    assert!(rest[1].1.is_ok());
+    assert!(!bench.path("to").exists(), "what had begun is left");
+    let threads = threads.lock().unwrap();
+    assert_eq!(threads.len(), 1);
+    assert_ne!(threads[0], thread::current().id());
+}
+
+#[test]
+fn a_read_on_the_pool_is_told_too_and_panics_for_its_caller_alone() {
+    let bench = Bench::new();
+    let sys = Scheduled::new()
+        .rule(Op::Read, When::Nth(2), Outcome::Panic)
+        .shared();
+    let pool = pool(1, &sys);
+    let (send, receive) = channel();
+    let read = || ReadRequest {
+        source: Source::Path(bench.at(SOURCE)),
+        options: ReadOptions::default(),
+    };
+    for _ in 0..2 {
+        let send = send.clone();
+        pool.read(Owner(1), read(), Cancel::new(), move |answer| {
+            drop(send.send(answer));
+        });
+    }
+    assert_eq!(next(&receive).unwrap_err().cause, Cause::Panicked);
+    assert!(next(&receive).unwrap() == bench.content());
+}

@@ -1,0 +1,42 @@
+//! What the contract looks like in Rust, and nothing else: the output of `bindgen!`.
+//!
+//! Only `copy` and `read` block, so only they are bound twice. The others are shared.
+
+#[expect(missing_docs, unreachable_pub, reason = "the documentation is the contract's")]
+mod waits {
+    wasmtime::component::bindgen!({
+        path: "wit",
+        world: "copyist:copy/imports",
+        with: {
+            "wasi": wasmtime_wasi::p2::bindings,
+            "copyist:copy/endpoints.endpoint": crate::host::Endpoint,
+            "copyist:copy/types.options": copyist_engine::Options,
+        },
+        imports: {
+            "copyist:copy/copy.transfer": async | trappable,
+            "copyist:copy/read.bytes": async | trappable,
+            "copyist:copy/read.text": async | trappable,
+            default: trappable,
+        },
+    });
+}
+
+/// `copy` and `read` for hosts that call guests without async.
+pub mod sync {
+    mod blocks {
+        wasmtime::component::bindgen!({
+            path: "wit",
+            world: "copyist:copy/imports",
+            with: {
+                "wasi": wasmtime_wasi::p2::bindings,
+                "copyist:copy/endpoints": super::super::endpoints,
+                "copyist:copy/types": super::super::types,
+            },
+            imports: { default: trappable },
+            require_store_data_send: true,
+        });
+    }
+    pub use blocks::copyist::copy::{copy, read};
+}
+
+pub use waits::copyist::copy::{copy, endpoints, read, types};

@@ -1,0 +1,286 @@
+//! The core that all faces of the host share: requests in, tickets out. It knows nothing of WIT.
+
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, LazyLock};
+use std::time::{Duration, Instant};
+
+use copyist_engine::{
+    Cancel, Cause, Destination, Error, Grants, Limits, Mechanism, Owner, Pool, PoolOptions, Quota,
+    ReadOptions, Request, Source, Summary, Tuning, Window,
+};
+
+use crate::report::{Report, What};
+use crate::rights::Rights;
+use crate::span;
+use crate::store_state::{InterruptHandle, StoreState};
+use crate::ticket::Ticket;
+
+/// Who is told of each copy that ended.
+pub(crate) type Observer = Arc<dyn Fn(&Report<'_>) + Send + Sync>;
+
+/// What an embedder decides for one store.
+#[derive(Clone)]
+pub(crate) struct Policy {
+    pub(crate) max_bytes: Option<u64>,
+    pub(crate) total: Option<Arc<Quota>>,
+    pub(crate) max_copies: usize,
+    pub(crate) max_read: u64,
+    pub(crate) grants: Grants,
+    pub(crate) tuning: Tuning,
+    pub(crate) grace: Duration,
+    pub(crate) pool: Arc<Pool>,
+    pub(crate) observer: Option<Observer>,
+}
+
+impl Default for Policy {
+    fn default() -> Self {
+        static PROCESS: LazyLock<Arc<Pool>> =
+            LazyLock::new(|| Arc::new(Pool::new(PoolOptions::default())));
+        Self {
+            max_bytes: None,
+            total: None,
+            max_copies: 256,
+            max_read: 64 << 20,
+            grants: Grants::default(),
+            tuning: Tuning::default(),
+            grace: Duration::from_millis(50),
+            pool: PROCESS.clone(),
+            observer: None,
+        }
+    }
+}
+
+/// A copy between plain descriptors, with the rights that the guest has to them.
+#[derive(Clone, Debug)]
+pub struct CopyRequest {
+    /// Both ends and how to copy. Grants, limits and tuning are the embedder's: what stands here
+    /// is replaced by what the [`CopyCtx`](crate::CopyCtx) has.
+    pub request: Request,
+    /// To the source file, or to the directory that its path starts at.
+    pub source_rights: Rights,
+    /// To the destination file, or to the directory that its path starts at.
+    pub destination_rights: Rights,
+}
+
+/// A whole-file read.
+#[derive(Clone, Debug)]
+pub struct ReadRequest {
+    /// What to read.
+    pub source: Source,
+    /// To the source file, or to the directory that its path starts at.
+    pub rights: Rights,
+    /// Part of the source; the whole of it if absent.
+    pub window: Option<Window>,
+    /// The guest's own bound in bytes; the embedder's holds too.
+    pub limit: u64,
+}
+
+/// Copies for one store. Clones are one and the same.
+#[derive(Clone)]
+pub struct Copier {
+    policy: Policy,
+    owner: Owner,
+    store: Arc<StoreState>,
+}
+
+impl Copier {
+    pub(crate) fn new(policy: Policy) -> Self {
+        static NEXT: AtomicU64 = AtomicU64::new(0);
+        Self {
+            policy,
+            owner: Owner(NEXT.fetch_add(1, Ordering::Relaxed)),
+            store: Arc::default(),
+        }
+    }
+
+    /// Ends what this copier has under way and all that comes later.
+    pub fn interrupt_handle(&self) -> InterruptHandle {
+        InterruptHandle::new(self.store.clone())
+    }
+
+    /// Hands a copy to the pool. The ticket tells how it ended; what is refused ends at once.
+    pub fn submit(&self, request: CopyRequest) -> Ticket<Summary> {
+        let CopyRequest {
+            mut request,
+            source_rights,
+            destination_rights,
+        } = request;
+        request.options.grants = self.policy.grants;
+        request.options.tuning = self.policy.tuning;
+        request.options.limits = self.limits();
+        let source = source_path(&request.source);
+        let destination = match &request.destination {
+            Destination::Path(location) => Some(location.path.clone()),
+            Destination::File(_) => None,
+        };
+        let allowed = source_rights
+            .check_source()
+            .map_err(|cause| refused(cause, source.clone()))
+            .and_then(|()| {
+                destination_rights
+                    .check_destination()
+                    .map_err(|cause| refused(cause, destination.clone()))
+            });
+        let trace = self.trace(What::Copy, source, destination);
+        self.start(
+            allowed,
+            |pool, owner, cancel, end| pool.copy(owner, request, cancel, end),
+            move |outcome| {
+                trace.end(outcome.as_ref());
+                outcome
+            },
+        )
+    }
+
+    /// Hands a whole-file read to the pool.
+    pub fn submit_read(&self, request: ReadRequest) -> Ticket<Vec<u8>> {
+        self.start_read(request, Ok)
+    }
+
+    /// As [`submit_read`](Self::submit_read), for text: what is not UTF-8 fails.
+    pub fn submit_read_text(&self, request: ReadRequest) -> Ticket<String> {
+        // Checked on the copying thread: a large text takes milliseconds.
+        self.start_read(request, |bytes| {
+            String::from_utf8(bytes).map_err(|_| Cause::NotUtf8)
+        })
+    }
+
+    fn start_read<T: Send + 'static>(
+        &self,
+        request: ReadRequest,
+        convert: fn(Vec<u8>) -> Result<T, Cause>,
+    ) -> Ticket<T> {
+        let path = source_path(&request.source);
+        let allowed = request
+            .rights
+            .check_source()
+            .map_err(|cause| refused(cause, path.clone()));
+        let trace = self.trace(What::Read, path.clone(), None);
+        let request = copyist_engine::ReadRequest {
+            source: request.source,
+            options: ReadOptions {
+                window: request.window,
+                limit: Some(request.limit.min(self.policy.max_read)),
+                limits: self.limits(),
+            },
+        };
+        self.start(
+            allowed,
+            |pool, owner, cancel, end| pool.read(owner, request, cancel, end),
+            move |outcome| {
+                let mut summary = Summary::default();
+                let outcome = outcome.and_then(|bytes| {
+                    summary.consumed = bytes.len() as u64;
+                    summary.method = Some(Mechanism::ReadWrite);
+                    convert(bytes).map_err(|cause| Error {
+                        cause,
+                        path,
+                        done: summary.clone(),
+                    })
+                });
+                summary.bytes = summary.consumed;
+                summary.files = 1;
+                trace.end(outcome.as_ref().map(|_| &summary));
+                outcome
+            },
+        )
+    }
+
+    fn limits(&self) -> Limits {
+        Limits {
+            bytes: self.policy.max_bytes,
+            total: self.policy.total.clone(),
+        }
+    }
+
+    fn trace(&self, what: What, source: Option<PathBuf>, destination: Option<PathBuf>) -> Trace {
+        Trace {
+            span: span::open(what, source.as_deref(), destination.as_deref()),
+            observer: self.policy.observer.clone(),
+            what,
+            source,
+            destination,
+            started: Instant::now(),
+        }
+    }
+
+    /// Gives something to the pool, or ends it at once where it is not allowed. Either way `finish`
+    /// sees the outcome once, on its way to the ticket.
+    fn start<P: 'static, T: Send + 'static>(
+        &self,
+        allowed: Result<(), Error>,
+        run: impl FnOnce(&Pool, Owner, Cancel, Box<dyn FnOnce(Result<P, Error>) + Send>),
+        finish: impl FnOnce(Result<P, Error>) -> Result<T, Error> + Send + 'static,
+    ) -> Ticket<T> {
+        let cancel = Cancel::new();
+        let ticket = Ticket::new(self.policy.grace, cancel.clone());
+        let shared = ticket.shared().clone();
+        let place = allowed.and_then(|()| {
+            self.store
+                .enter(self.policy.max_copies, &shared)
+                .map_err(|cause| refused(cause, None))
+        });
+        match place {
+            Ok(place) => {
+                let end = move |outcome| {
+                    let outcome = finish(outcome);
+                    drop(place);
+                    shared.end(outcome);
+                };
+                run(&self.policy.pool, self.owner, cancel, Box::new(end));
+            }
+            Err(error) => shared.end(finish(Err(error))),
+        }
+        ticket
+    }
+}
+
+impl std::fmt::Debug for Copier {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Copier")
+            .field("owner", &self.owner)
+            .finish_non_exhaustive()
+    }
+}
+
+fn source_path(source: &Source) -> Option<PathBuf> {
+    match source {
+        Source::Path(location) => Some(location.path.clone()),
+        Source::File(_) => None,
+    }
+}
+
+fn refused(cause: Cause, path: Option<PathBuf>) -> Error {
+    Error {
+        cause,
+        path,
+        done: Summary::default(),
+    }
+}
+
+/// The span of a copy and who else is told of its end.
+struct Trace {
+    span: tracing::Span,
+    observer: Option<Observer>,
+    what: What,
+    source: Option<PathBuf>,
+    destination: Option<PathBuf>,
+    started: Instant,
+}
+
+impl Trace {
+    fn end(self, outcome: Result<&Summary, &Error>) {
+        let elapsed = self.started.elapsed();
+        span::close(&self.span, outcome, elapsed);
+        if let Some(observer) = &self.observer {
+            observer(&Report {
+                what: self.what,
+                source: self.source.as_deref(),
+                destination: self.destination.as_deref(),
+                outcome,
+                elapsed,
+            });
+        }
+    }
+}

@@ -1,0 +1,148 @@
+//! What one store has under way, and how it is interrupted.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+
+use copyist_engine::{Cause, Limit};
+
+use crate::ticket::Interrupt;
+
+/// Shared by a store's context, its copies and the handles that interrupt it.
+#[derive(Default)]
+pub(crate) struct StoreState(Mutex<State>);
+
+#[derive(Default)]
+struct State {
+    interrupted: bool,
+    next: u64,
+    in_flight: HashMap<u64, Weak<dyn Interrupt>>,
+}
+
+/// Ends what a store copies, from any thread, any number of times.
+///
+/// The calls that wait trap with `Trap::Interrupt` at once, and so does every later one: a guest
+/// that trapped cannot be entered again, so the store is spent. What the copies had made is removed
+/// on their own threads.
+#[derive(Clone)]
+pub struct InterruptHandle(Arc<StoreState>);
+
+impl InterruptHandle {
+    pub(crate) fn new(state: Arc<StoreState>) -> Self {
+        Self(state)
+    }
+
+    /// Interrupts the store. It does not wait for the copies to end.
+    pub fn interrupt(&self) {
+        let mut state = self.0.lock();
+        state.interrupted = true;
+        let in_flight: Vec<_> = state.in_flight.drain().collect();
+        drop(state);
+        for (_, copy) in in_flight {
+            if let Some(copy) = copy.upgrade() {
+                copy.interrupt();
+            }
+        }
+    }
+
+    /// How many copies the store has under way, those among them that wait for a thread.
+    pub fn in_flight(&self) -> usize {
+        self.0.lock().in_flight.len()
+    }
+}
+
+impl std::fmt::Debug for InterruptHandle {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let state = self.0.lock();
+        f.debug_struct("InterruptHandle")
+            .field("interrupted", &state.interrupted)
+            .field("in_flight", &state.in_flight.len())
+            .finish()
+    }
+}
+
+/// A copy's place among those under way, given up when it is dropped.
+pub(crate) struct Place {
+    store: Arc<StoreState>,
+    number: u64,
+}
+
+impl StoreState {
+    /// Registers a copy, or says that there are `most` already. One that comes after the interrupt
+    /// is interrupted before it starts.
+    pub(crate) fn enter(
+        self: &Arc<Self>,
+        most: usize,
+        copy: &Arc<impl Interrupt + 'static>,
+    ) -> Result<Place, Cause> {
+        let mut state = self.lock();
+        if state.interrupted {
+            drop(state);
+            copy.interrupt();
+            return Err(Cause::Cancelled);
+        }
+        if state.in_flight.len() >= most {
+            return Err(Cause::Limit(Limit::Copies));
+        }
+        let number = state.next;
+        state.next += 1;
+        let copy = Arc::downgrade(copy);
+        state.in_flight.insert(number, copy);
+        Ok(Place {
+            store: self.clone(),
+            number,
+        })
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        self.store.lock().in_flight.remove(&self.number);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    #[derive(Default)]
+    struct Copy(AtomicUsize);
+
+    impl Interrupt for Copy {
+        fn interrupt(&self) {
+            self.0.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    #[test]
+    fn an_interrupt_reaches_what_is_under_way_and_what_comes_later() {
+        let store = Arc::new(StoreState::default());
+        let handle = InterruptHandle::new(store.clone());
+        let (first, ended, late) = <(Arc<Copy>, Arc<Copy>, Arc<Copy>)>::default();
+        let _place = store.enter(8, &first).ok();
+        drop(store.enter(8, &ended));
+        assert_eq!(handle.in_flight(), 1);
+        handle.interrupt();
+        handle.interrupt();
+        assert!(store.enter(8, &late).is_err());
+        let counts = [&first, &ended, &late].map(|copy| copy.0.load(Ordering::Relaxed));
+        assert_eq!(counts, [1, 0, 1]);
+    }
+
+    #[test]
+    fn a_place_is_free_again_when_its_copy_has_ended() {
+        let store = Arc::new(StoreState::default());
+        let copy = Arc::new(Copy::default());
+        let place = store.enter(1, &copy).ok();
+        assert!(matches!(
+            store.enter(1, &copy),
+            Err(Cause::Limit(Limit::Copies))
+        ));
+        drop(place);
+        assert!(store.enter(1, &copy).is_ok());
+    }
+}

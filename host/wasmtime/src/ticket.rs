@@ -1,0 +1,250 @@
+//! A copy that was handed in, for who waits for it.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, Waker};
+use std::time::Duration;
+
+use copyist_engine::{Cancel, Error};
+
+/// How a wait ended.
+#[derive(Debug)]
+pub enum Ended<T> {
+    /// The copy ended so.
+    With(Result<T, Error>),
+    /// The store was interrupted. The copy is being cancelled and may still be cleaning up.
+    Interrupted,
+}
+
+/// A copy under way. As a future it waits without a thread; [`wait`](Self::wait) waits on this one.
+///
+/// A drop cancels the copy and waits until both its ends are closed and what it made is gone, but
+/// no longer than the grace: a call that the kernel does not end goes on without it, and cleans up
+/// when it returns.
+#[derive(Debug)]
+pub struct Ticket<T> {
+    shared: Arc<Shared<T>>,
+    grace: Duration,
+}
+
+/// What the copy, its waiter and an interrupt share.
+#[derive(Debug)]
+pub(crate) struct Shared<T> {
+    state: Mutex<State<T>>,
+    changed: Condvar,
+    cancel: Cancel,
+}
+
+#[derive(Debug)]
+struct State<T> {
+    outcome: Option<Result<T, Error>>,
+    /// The outcome is there, or was and has been taken.
+    ended: bool,
+    interrupted: bool,
+    waker: Option<Waker>,
+}
+
+/// What an interrupt does to a copy, whatever the copy yields.
+pub(crate) trait Interrupt: Send + Sync {
+    fn interrupt(&self);
+}
+
+impl<T> Ticket<T> {
+    pub(crate) fn new(grace: Duration, cancel: Cancel) -> Self {
+        Self {
+            shared: Arc::new(Shared {
+                state: Mutex::new(State {
+                    outcome: None,
+                    ended: false,
+                    interrupted: false,
+                    waker: None,
+                }),
+                changed: Condvar::new(),
+                cancel,
+            }),
+            grace,
+        }
+    }
+
+    pub(crate) fn shared(&self) -> &Arc<Shared<T>> {
+        &self.shared
+    }
+
+    /// Ends the copy; its outcome says `Cancelled` unless it had ended before. It does not wait.
+    pub fn cancel(&self) {
+        self.shared.cancel.cancel();
+    }
+
+    /// Blocks this thread until the copy has ended or its store is interrupted.
+    pub fn wait(self) -> Ended<T> {
+        let mut state = self.shared.lock();
+        loop {
+            if let Some(ended) = state.take() {
+                return ended;
+            }
+            state = self
+                .shared
+                .changed
+                .wait(state)
+                .unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+}
+
+impl<T> Future for Ticket<T> {
+    type Output = Ended<T>;
+
+    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Ended<T>> {
+        let mut state = self.shared.lock();
+        match state.take() {
+            Some(ended) => Poll::Ready(ended),
+            None => {
+                state.waker = Some(context.waker().clone());
+                Poll::Pending
+            }
+        }
+    }
+}
+
+impl<T> Drop for Ticket<T> {
+    fn drop(&mut self) {
+        let state = self.shared.lock();
+        // An interrupt answers at once and leaves the rest to the copy's own thread.
+        if state.ended || state.interrupted {
+            return;
+        }
+        self.shared.cancel.cancel();
+        drop(
+            self.shared
+                .changed
+                .wait_timeout_while(state, self.grace, |state| {
+                    !state.ended && !state.interrupted
+                }),
+        );
+    }
+}
+
+impl<T> State<T> {
+    fn take(&mut self) -> Option<Ended<T>> {
+        // An interrupted store gets no outcome any more, even one that came just before.
+        if self.interrupted {
+            return Some(Ended::Interrupted);
+        }
+        self.outcome.take().map(Ended::With)
+    }
+}
+
+impl<T> Shared<T> {
+    /// The copy has ended.
+    pub(crate) fn end(&self, outcome: Result<T, Error>) {
+        let mut state = self.lock();
+        state.outcome = Some(outcome);
+        state.ended = true;
+        self.wake(state);
+    }
+
+    fn wake(&self, mut state: MutexGuard<'_, State<T>>) {
+        let waker = state.waker.take();
+        drop(state);
+        self.changed.notify_all();
+        if let Some(waker) = waker {
+            waker.wake();
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State<T>> {
+        // Nothing that can panic runs under this lock.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl<T: Send> Interrupt for Shared<T> {
+    fn interrupt(&self) {
+        self.cancel.cancel();
+        let mut state = self.lock();
+        state.interrupted = true;
+        self.wake(state);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use copyist_engine::{Cause, Summary};
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::task::Wake;
+
+    #[derive(Default)]
+    struct Counter(AtomicUsize);
+
+    impl Wake for Counter {
+        fn wake(self: Arc<Self>) {
+            self.0.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    fn cancelled() -> Error {
+        Error {
+            cause: Cause::Cancelled,
+            path: None,
+            done: Summary::default(),
+        }
+    }
+
+    fn ticket() -> Ticket<u32> {
+        Ticket::new(Duration::ZERO, Cancel::new())
+    }
+
+    #[test]
+    fn an_outcome_wakes_who_waits() {
+        let mut ticket = ticket();
+        let shared = ticket.shared().clone();
+        let wakes = Arc::new(Counter::default());
+        let waker = Waker::from(wakes.clone());
+        let mut context = Context::from_waker(&waker);
+        assert!(Pin::new(&mut ticket).poll(&mut context).is_pending());
+        shared.end(Ok(7));
+        assert_eq!(wakes.0.load(Ordering::Relaxed), 1);
+        assert!(matches!(
+            Pin::new(&mut ticket).poll(&mut context),
+            Poll::Ready(Ended::With(Ok(7)))
+        ));
+    }
+
+    #[test]
+    fn an_interrupt_answers_before_the_copy_has_ended() {
+        let ticket = ticket();
+        let shared = ticket.shared().clone();
+        shared.interrupt();
+        assert!(shared.cancel.is_cancelled());
+        assert!(matches!(ticket.wait(), Ended::Interrupted));
+        shared.end(Err(cancelled()));
+    }
+
+    #[test]
+    fn a_drop_cancels_and_waits_for_the_end() {
+        let ticket: Ticket<u32> = Ticket::new(Duration::from_secs(3600), Cancel::new());
+        let shared = ticket.shared().clone();
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                while !shared.cancel.is_cancelled() {
+                    std::thread::yield_now();
+                }
+                shared.end(Err(cancelled()));
+            });
+            // Without the end it would wait an hour.
+            drop(ticket);
+        });
+        assert!(shared.lock().ended);
+    }
+
+    #[test]
+    fn a_drop_after_the_end_cancels_nothing() {
+        let ticket = ticket();
+        let shared = ticket.shared().clone();
+        shared.end(Ok(1));
+        drop(ticket);
+        assert!(!shared.cancel.is_cancelled());
+    }
+}
