@@ -47,25 +47,46 @@ fn keep(guest: Component, out: &Path) -> Component {
     Component { path, ..guest }
 }
 
-/// A constant for each program, and the macro that names them all.
+/// A constant for each program, and the macros that name those of each suite.
 fn list(guests: &[Component]) -> String {
     let constants = guests.iter().map(|Component { name, path }| {
         let constant = name.to_uppercase();
         format!("/// `tests/guests/src/bin/{name}.rs`\npub const {constant}: &str = {path:?};\n")
     });
+    let (command, hosts): (Vec<_>, Vec<_>) = guests
+        .iter()
+        .map(|guest| &*guest.name)
+        .partition(|name| name.starts_with("cli_"));
+    [
+        constants.collect(),
+        each(
+            "foreach_guest",
+            "the hosts, which is every program but those of another suite",
+            &hosts,
+        ),
+        each(
+            "foreach_cli_guest",
+            "the command, whose names begin with `cli_`",
+            &command,
+        ),
+    ]
+    .concat()
+}
+
+/// A macro that calls another one with each name.
+fn each(name: &str, suite: &str, guests: &[&str]) -> String {
     let calls = guests
         .iter()
-        .map(|guest| format!("        $each!({});\n", guest.name));
+        .map(|guest| format!("        $each!({guest});\n"))
+        .collect::<String>();
     format!(
-        "{}
-/// Calls a macro with the name of every guest program.
+        "
+/// Calls a macro with the name of each guest program of the suite of {suite}.
 #[macro_export]
-macro_rules! foreach_guest {{
+macro_rules! {name} {{
     ($each:ident) => {{
-{}    }};
+{calls}    }};
 }}
-",
-        constants.collect::<String>(),
-        calls.collect::<String>(),
+"
     )
 }

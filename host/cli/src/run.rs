@@ -1,7 +1,9 @@
 //! `copyist run`.
 
 use std::future::{Future, pending};
+use std::time::Duration;
 
+use copyist_wasmtime::InterruptHandle;
 use wasmtime::{Result, Store, Trap, bail};
 use wasmtime_wasi::I32Exit;
 use wasmtime_wasi::p2::bindings::CommandPre;
@@ -28,10 +30,10 @@ pub(crate) fn run(run: &Run) -> Result<Exit> {
     // The watchdog's tick ends it; without one, nothing ticks.
     store.set_epoch_deadline(1);
     let watchdog = match run.timeout {
-        Some(timeout) => Some(watchdog::start(timeout, engine, copies)?),
+        Some(timeout) => Some(watchdog::start(timeout, engine, copies.clone())?),
         None => None,
     };
-    let (_watchdog, expired) = watchdog.unzip();
+    let (watchdog, expired) = watchdog.unzip();
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()?;
@@ -44,16 +46,14 @@ pub(crate) fn run(run: &Run) -> Result<Exit> {
     });
     // Threads that wait for the standard input wait for ever.
     runtime.shutdown_background();
+    // From here on nothing waits that it would have to end.
+    drop(watchdog);
     match (ended, run.timeout) {
-        (None, Some(timeout)) => {
-            watchdog::timed_out(timeout);
-            Ok(Exit::TimedOut)
-        }
+        (None, Some(timeout)) => Ok(timed_out(timeout, &copies)),
         (Some(Err(error)), Some(timeout))
             if error.downcast_ref::<Trap>() == Some(&Trap::Interrupt) =>
         {
-            watchdog::timed_out(timeout);
-            Ok(Exit::TimedOut)
+            Ok(timed_out(timeout, &copies))
         }
         (Some(Ok(Ok(()))), _) => Ok(Exit::Guest(0)),
         (Some(Ok(Err(()))), _) => Ok(Exit::Guest(1)),
@@ -78,6 +78,14 @@ async fn wait(expired: Option<impl Future>) {
         }
         None => pending().await,
     }
+}
+
+/// The guest is ended. Its copy may still be taking back what it made, on a thread that would end
+/// with the process.
+fn timed_out(timeout: Duration, copies: &InterruptHandle) -> Exit {
+    copies.wait_until_idle(watchdog::GRACE);
+    watchdog::timed_out(timeout);
+    Exit::TimedOut
 }
 
 /// A guest that exits by itself, or traps, or a host that fails.

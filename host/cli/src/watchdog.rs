@@ -9,8 +9,8 @@ use wasmtime::Engine;
 
 use crate::exit::{self, Exit};
 
-/// How long a run that was told to end may take to do so.
-const GRACE: Duration = Duration::from_secs(1);
+/// How long a run that was told to end may take to do so, and its copies to clean up.
+pub(crate) const GRACE: Duration = Duration::from_secs(1);
 
 /// Watches over a run until it is dropped.
 pub(crate) struct Watchdog {
@@ -39,6 +39,7 @@ pub(crate) fn start(
                 // A host call that holds the main thread: an open(2) or read(2) which nobody
                 // answers.
                 timed_out(timeout);
+                #[expect(clippy::exit, reason = "the main thread will not come back to do it")]
                 std::process::exit(Exit::TimedOut.status().into());
             }
         })?;

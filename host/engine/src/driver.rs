@@ -17,7 +17,8 @@ use crate::transfer::{Step, Transfer};
 /// # Errors
 ///
 /// Whatever [`Cause`](crate::Cause) says. A new file, or the one that was to replace an old one, is
-/// gone again; a file written in place has the bytes that [`Error::done`] counts.
+/// gone again; a file written in place has the bytes that [`Error::done`] counts. The sync of the
+/// directory comes last: if it fails, the file stands there whole.
 pub fn copy(request: Request, cancel: &Cancel) -> Result<Summary, Error> {
     copy_in(&Environment::native(), request, cancel)
 }
@@ -32,7 +33,8 @@ pub fn copy_in(
     request: Request,
     cancel: &Cancel,
 ) -> Result<Summary, Error> {
-    let _signals = FatalSignalsBlocked::new();
+    // A copy that is cancelled already makes no call at all.
+    let _signals = (!cancel.is_cancelled()).then(FatalSignalsBlocked::new);
     let mut transfer = Transfer::new(environment.clone(), request);
     loop {
         let step = if cancel.is_cancelled() {

@@ -65,6 +65,18 @@ pub enum Cause {
     Panicked,
 }
 
+impl Cause {
+    /// The end whose fault it is, or that a person would look at.
+    pub(crate) fn side(&self) -> Option<Side> {
+        match self {
+            Self::Io(side, _) | Self::Unsupported(Unsupported::Kind(side)) => Some(*side),
+            Self::NotUtf8 => Some(Side::Source),
+            Self::Denied | Self::SameFile | Self::Unsupported(_) => Some(Side::Destination),
+            Self::Limit(_) | Self::Cancelled | Self::Panicked => None,
+        }
+    }
+}
+
 /// A copy that ended early.
 #[derive(Clone, Debug)]
 pub struct Error {

@@ -55,7 +55,7 @@ impl Quota {
     }
 }
 
-/// One copy's share of its limits. What it draws and does not use goes back when it ends.
+/// One copy's share of its limits. What it draws and does not use goes back.
 #[derive(Debug)]
 pub(crate) struct Allowance {
     limits: Limits,
@@ -72,17 +72,15 @@ impl Allowance {
         }
     }
 
-    /// Which limit a copy of so many bytes would reach, as things stand.
+    /// Which limit so many more bytes would reach, as things stand.
     pub(crate) fn foresee(&self, bytes: u64) -> Result<(), Limit> {
-        if self.limits.bytes.is_some_and(|limit| limit < bytes) {
+        let is_beyond = |limit: u64| limit - self.used.min(limit) < bytes;
+        if self.limits.bytes.is_some_and(is_beyond) {
             return Err(Limit::Bytes);
         }
-        if self
-            .limits
-            .total
-            .as_ref()
-            .is_some_and(|quota| quota.left() < bytes)
-        {
+        let in_hand = self.drawn - self.used;
+        let is_short = |quota: &Arc<Quota>| quota.left().saturating_add(in_hand) < bytes;
+        if self.limits.total.as_ref().is_some_and(is_short) {
             return Err(Limit::TotalBytes);
         }
         Ok(())
@@ -121,18 +119,20 @@ impl Allowance {
         Ok(granted)
     }
 
-    /// So many of the bytes asked for were taken.
+    /// So many of the bytes asked for were taken. The rest goes back to those who share the quota.
     pub(crate) fn spend(&mut self, bytes: u64) {
         self.used += bytes;
-        self.drawn = self.drawn.max(self.used);
+        let unused = self.drawn.saturating_sub(self.used);
+        if let Some(quota) = &self.limits.total {
+            quota.give_back(unused);
+        }
+        self.drawn = self.used;
     }
 }
 
 impl Drop for Allowance {
     fn drop(&mut self) {
-        if let Some(quota) = &self.limits.total {
-            quota.give_back(self.drawn - self.used);
-        }
+        self.spend(0);
     }
 }
 
@@ -166,6 +166,8 @@ mod tests {
         assert_eq!(one.ask(8), Ok(8));
         assert_eq!(two.ask(8), Ok(2));
         one.spend(3);
+        assert_eq!(quota.left(), 5);
+        assert_eq!(one.ask(1), Ok(1));
         drop(one);
         assert_eq!(quota.left(), 5);
         two.spend(2);
@@ -174,5 +176,19 @@ mod tests {
         assert_eq!(two.ask(1), Err(Limit::TotalBytes));
         drop(two);
         assert_eq!(quota.left(), 0);
+    }
+
+    #[test]
+    fn what_is_in_hand_is_not_asked_for_twice() {
+        let mut allowance = Allowance::new(Limits {
+            bytes: Some(10),
+            total: Some(Arc::new(Quota::new(10))),
+        });
+        assert_eq!(allowance.ask_for_all(10), Ok(()));
+        // A call that was interrupted.
+        assert_eq!(allowance.ask_for_all(10), Ok(()));
+        allowance.spend(4);
+        assert_eq!(allowance.ask_for_all(6), Ok(()));
+        assert_eq!(allowance.ask_for_all(7), Err(Limit::Bytes));
     }
 }

@@ -15,6 +15,8 @@ const CARRIED: Preserve = Preserve::MODE
     .union(Preserve::LINKS);
 /// Setuid, setgid, sticky.
 const SPECIAL: u32 = 0o7000;
+const SETUID: u32 = 0o4000;
+const SETGID: u32 = 0o2000;
 
 /// Refuses what is required and cannot be, before any system call.
 pub(crate) fn check(options: &Options, destination: &Destination) -> Result<(), Cause> {
@@ -45,24 +47,19 @@ pub(crate) fn apply(
     sys: &dyn Sys,
     options: &Options,
     source: &FileInfo,
-    target: &Target,
+    target: &mut Target,
 ) -> Result<Preserve, Cause> {
     let mut lost = options.preserve - CARRIED;
     if let Some(mode) = target.inherited_mode {
         sys.set_mode(target.fd()?, mode).map_err(at_destination)?;
     }
     if options.preserve.contains(Preserve::MODE) {
-        let withheld = is_withheld(options, source);
-        if withheld || target.is_theirs() {
+        let mode = allowed_mode(sys, options, source, target)?;
+        if mode != source.mode || target.is_theirs() {
             lost |= Preserve::MODE;
         }
         if !target.is_theirs() {
-            let bits = if withheld {
-                PERMISSIONS
-            } else {
-                SPECIAL | PERMISSIONS
-            };
-            let answer = sys.set_mode(target.fd()?, source.mode & bits);
+            let answer = sys.set_mode(target.fd()?, mode);
             lost |= loss(options, Preserve::MODE, answer)?;
         }
     }
@@ -73,8 +70,34 @@ pub(crate) fn apply(
     Ok(lost)
 }
 
+/// What of the source's mode the copy may have. With another owner or group than its source it must
+/// not run as them, whatever is granted (<https://github.com/uutils/coreutils/issues/9750>).
+fn allowed_mode(
+    sys: &dyn Sys,
+    options: &Options,
+    source: &FileInfo,
+    target: &mut Target,
+) -> Result<u32, Cause> {
+    if source.mode & SPECIAL == 0 || is_withheld(options, source) {
+        return Ok(source.mode & PERMISSIONS);
+    }
+    let made = target.look(sys)?;
+    let mut mode = source.mode;
+    if made.owner != source.owner {
+        mode &= !SETUID;
+    }
+    if made.group != source.group {
+        mode &= !SETGID;
+    }
+    if mode != source.mode && options.require.contains(Preserve::MODE) {
+        return Err(Cause::Denied);
+    }
+    Ok(mode)
+}
+
 /// A refusal is a failure where the attribute is required, and a loss otherwise: CIFS and FAT
-/// refuse what they cannot hold (<https://github.com/libuv/libuv/issues/5053>).
+/// refuse what they cannot hold (<https://github.com/libuv/libuv/issues/5053>). An interruption is
+/// no refusal.
 fn loss(
     options: &Options,
     attribute: Preserve,
@@ -82,6 +105,7 @@ fn loss(
 ) -> Result<Preserve, Cause> {
     match answer {
         Ok(()) => Ok(Preserve::NONE),
+        Err(Errno::INTR) => Err(at_destination(Errno::INTR)),
         Err(errno) if options.require.contains(attribute) => Err(at_destination(errno)),
         Err(_) => Ok(attribute),
     }

@@ -57,15 +57,15 @@ pub enum Platform {
 
 /// What is known of the two ends.
 #[derive(Clone, Copy, Debug)]
-pub struct Facts {
+pub(crate) struct Facts {
     /// What the source says of its size: 0 is no promise (procfs).
-    pub source_size: u64,
+    pub(crate) source_size: u64,
     /// Part of the source is copied, or to another place than the start.
-    pub windowed: bool,
+    pub(crate) windowed: bool,
     /// Every write goes to the end of the destination (`O_APPEND`).
-    pub appends: bool,
+    pub(crate) appends: bool,
     /// The copy opened the destination, so its file position is the copy's alone.
-    pub destination_is_ours: bool,
+    pub(crate) destination_is_ours: bool,
 }
 
 /// An order of mechanisms, each tried at most once. It always ends with one that works on

@@ -1,6 +1,7 @@
 //! Whole files, in one sized read.
 
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::path::Path;
 
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
@@ -14,7 +15,7 @@ use crate::request::{Source, Window};
 use crate::resolve;
 use crate::span::Span;
 use crate::summary::Summary;
-use crate::sys::{FileInfo, Kind};
+use crate::sys::{FileInfo, Kind, Sys};
 use crate::transfer::Fd;
 
 /// The first room for a file that says it is empty, or went on beyond its size. It doubles.
@@ -70,10 +71,10 @@ pub fn read_in(
         Ok(()) => Ok(bytes),
         Err(cause) => {
             let consumed = bytes.len() as u64;
-            let path = match (&cause, &request.source) {
-                (Cause::Cancelled | Cause::Limit(_), _) | (_, Source::File(_)) => None,
-                (_, Source::Path(location)) => Some(location.path.clone()),
-            };
+            let path = cause
+                .side()
+                .and_then(|_| request.source.path())
+                .map(Path::to_owned);
             Err(Error {
                 cause,
                 path,
@@ -93,24 +94,53 @@ fn fill(
     cancel: &Cancel,
     bytes: &mut Vec<u8>,
 ) -> Result<(), Cause> {
-    let span = Span::of(request.options.window).map_err(at_source)?;
+    let window = request.options.window.map(|window| Window {
+        destination_offset: 0,
+        ..window
+    });
+    let span = Span::of(window)?;
     let sys = environment.sys();
     let fd = open(environment, &request.source, cancel)?;
-    let info = sys.stat(fd.as_fd()).map_err(at_source)?;
-    check(&info)?;
-    let mut allowance = Allowance::new(request.options.limits.clone());
-    let wanted = span.length.unwrap_or(u64::MAX);
-    let limit = request.options.limit.unwrap_or(u64::MAX);
-    let promised = info.size.saturating_sub(span.source).min(wanted);
-    if promised > limit && info.blocks > 0 {
-        return Err(Limit::ReadSize.into());
+    let answer = take(sys, fd.as_fd(), span, &request.options, cancel, bytes);
+    if let Fd::Ours(fd) = fd {
+        let _ = sys.close(fd);
     }
-    allowance.foresee(promised)?;
+    answer
+}
+
+fn take(
+    sys: &dyn Sys,
+    fd: BorrowedFd<'_>,
+    span: Span,
+    options: &ReadOptions,
+    cancel: &Cancel,
+    bytes: &mut Vec<u8>,
+) -> Result<(), Cause> {
+    let info = loop {
+        match sys.stat(fd) {
+            Err(Errno::INTR) if !cancel.is_cancelled() => {}
+            answer => break answer.map_err(at_source)?,
+        }
+    };
+    check(&info)?;
+    let mut allowance = Allowance::new(options.limits.clone());
+    let wanted = span.left(0);
+    let limit = options.limit.unwrap_or(u64::MAX);
+    let promised = info.size.saturating_sub(span.source).min(wanted);
+    let foreseen = if promised > limit {
+        Err(Limit::ReadSize)
+    } else {
+        allowance.foresee(promised)
+    };
+    // A size without blocks may be a lie (sysfs); then the limit is met on the way.
+    if info.blocks > 0 {
+        foreseen?;
+    }
     // One byte more than is promised or allowed: room for the read that sees the end, or sees that
     // there is more.
     let most = wanted.min(limit.saturating_add(1));
-    let mut room = usize::try_from(promised.min(limit)).unwrap_or(usize::MAX);
-    if promised == 0 {
+    let mut room = usize::try_from(promised).unwrap_or(usize::MAX);
+    if promised == 0 || foreseen.is_err() {
         room = FIRST_ROOM;
     }
     loop {
@@ -130,7 +160,7 @@ fn fill(
             // Beyond what was promised: as much again as there is.
             room = bytes.len().saturating_add(more).max(FIRST_ROOM);
         }
-        match sys.read_spare(fd.as_fd(), bytes, span.source + read) {
+        match sys.read_spare(fd, bytes, span.source + read) {
             Ok(0) => break,
             Ok(_) => {
                 let length = bytes.len() as u64;
@@ -138,9 +168,7 @@ fn fill(
                     return Err(Limit::ReadSize.into());
                 }
                 let taken = length - read;
-                if allowance.ask(taken)? < taken {
-                    return Err(Limit::TotalBytes.into());
-                }
+                allowance.ask_for_all(taken)?;
                 allowance.spend(taken);
             }
             Err(Errno::INTR) => {}

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::fs::File;
 use std::num::NonZeroUsize;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use cap_std::AmbientAuthority;
@@ -63,6 +63,26 @@ pub enum Destination {
     /// Written by position; where it was opened with `O_APPEND`, at its end. It keeps its flags
     /// and its mode, and its length where it appends or a window is given.
     File(Handle),
+}
+
+impl Source {
+    /// The path that was asked for, where it was asked for by path.
+    pub fn path(&self) -> Option<&Path> {
+        match self {
+            Self::Path(location) => Some(&location.path),
+            Self::File(_) => None,
+        }
+    }
+}
+
+impl Destination {
+    /// The path that was asked for, where it was asked for by path.
+    pub fn path(&self) -> Option<&Path> {
+        match self {
+            Self::Path(location) => Some(&location.path),
+            Self::File(_) => None,
+        }
+    }
 }
 
 /// What to do where the destination exists.
@@ -127,7 +147,8 @@ pub struct Window {
 /// What an embedder allows beyond what WASI lets a guest do. All off by default.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Grants {
-    /// Setuid, setgid and sticky bits are carried over when the mode is preserved.
+    /// Setuid, setgid and sticky bits are carried over when the mode is preserved: the first two
+    /// where the copy has its source's owner or group.
     pub special_mode_bits: bool,
 }
 

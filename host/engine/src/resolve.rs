@@ -147,22 +147,22 @@ mod tests {
 
     #[test]
     fn the_last_name_is_split_off_and_nothing_else_is_changed() {
-        let split = |path: &'static str| {
-            super::split(Path::new(path)).map(|(directory, name)| {
+        let parts = |path: &'static str| {
+            split(Path::new(path)).map(|(directory, name)| {
                 (
                     directory.into_os_string().into_string().unwrap(),
                     name.to_str().unwrap(),
                 )
             })
         };
-        assert_eq!(split("file"), Ok((String::new(), "file")));
-        assert_eq!(split("a/b/file"), Ok(("a/b/".into(), "file")));
-        assert_eq!(split("a/../file"), Ok(("a/../".into(), "file")));
-        assert_eq!(split("./file"), Ok(("./".into(), "file")));
-        assert_eq!(split("/file"), Ok(("/".into(), "file")));
-        assert_eq!(split(""), Err(Errno::NOENT));
+        assert_eq!(parts("file"), Ok((String::new(), "file")));
+        assert_eq!(parts("a/b/file"), Ok(("a/b/".into(), "file")));
+        assert_eq!(parts("a/../file"), Ok(("a/../".into(), "file")));
+        assert_eq!(parts("./file"), Ok(("./".into(), "file")));
+        assert_eq!(parts("/file"), Ok(("/".into(), "file")));
+        assert_eq!(parts(""), Err(Errno::NOENT));
         for path in ["a/", ".", "..", "a/.", "a/..", "/"] {
-            assert_eq!(split(path), Err(Errno::ISDIR), "{path}");
+            assert_eq!(parts(path), Err(Errno::ISDIR), "{path}");
         }
     }
 }

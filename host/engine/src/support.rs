@@ -36,7 +36,7 @@ struct Key {
 pub(crate) struct Support {
     refused: Mutex<HashMap<Key, Instant>>,
     no_copy_range: AtomicBool,
-    local: Mutex<HashMap<u64, bool>>,
+    local: Mutex<HashMap<u64, (bool, Instant)>>,
 }
 
 impl Support {
@@ -60,15 +60,15 @@ impl Support {
                 })
                 .is_some_and(|since| since.elapsed() < EXPIRY)
         };
-        !live(None) && !(destination.is_some() && live(destination))
+        !live(None) && destination.is_none_or(|device| !live(Some(device)))
     }
 
     /// Whether it is worth a system call to learn the destination's device: something is known of
     /// this source with one destination or another.
     pub(crate) fn depends_on_destination(&self, source: u64) -> bool {
-        lock(&self.refused)
-            .keys()
-            .any(|key| key.source == source && key.destination.is_some())
+        lock(&self.refused).iter().any(|(key, since)| {
+            key.source == source && key.destination.is_some() && since.elapsed() < EXPIRY
+        })
     }
 
     /// Draws the lesson from a refusal. Asks for the destination's device only if it needs it.
@@ -109,15 +109,22 @@ impl Support {
     }
 
     /// Whether a device is a local file system whose close(2) has nothing to report. Asked once a
-    /// device.
+    /// device, and again after a while: the number of one that is gone goes to the next mount.
     pub(crate) fn is_local(&self, sys: &dyn Sys, device: u64, fd: BorrowedFd<'_>) -> bool {
+        let known = lock(&self.local).get(&device).copied();
+        if let Some((is_local, since)) = known
+            && since.elapsed() < EXPIRY
+        {
+            return is_local;
+        }
+        // Not under the lock, where a mount that does not answer would hold up every copy.
+        let is_local = sys.is_local(fd).unwrap_or(false);
         let mut local = lock(&self.local);
         if local.len() >= MOST_ENTRIES {
             local.clear();
         }
-        *local
-            .entry(device)
-            .or_insert_with(|| sys.is_local(fd).unwrap_or(false))
+        local.insert(device, (is_local, Instant::now()));
+        is_local
     }
 
     fn remember(&self, mechanism: Mechanism, source: u64, destination: Option<u64>) {

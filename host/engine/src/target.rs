@@ -1,5 +1,6 @@
 //! The destination of a copy: how it is opened, published, and put back when the copy fails.
 
+use std::mem;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use rustix::fs::{Mode, OFlags};
@@ -46,11 +47,15 @@ enum Origin {
     Created,
     /// Made beside, to be given its name; over what is there, or not.
     Staged(Staged, bool),
-    /// It is published and no longer this copy's.
-    Published,
+    /// It is published and no longer this copy's; under this name, if that was resolved before.
+    Published(Option<Entry>),
 }
 
 /// What came of opening a destination.
+#[expect(
+    clippy::large_enum_variant,
+    reason = "it is taken apart where it is returned; a box would be an allocation a copy"
+)]
 pub(crate) enum Opened {
     Ready(Target),
     /// It exists and is left.
@@ -101,7 +106,6 @@ fn in_place(
     location: &Location,
     source: &FileInfo,
 ) -> Outcome<Opened> {
-    let mut answer = Errno::NOENT;
     for _ in 0..TRIES {
         // Most copies make a new file, and this is the one call that makes it and nothing else.
         let mode = creation_mode(&request.options, source);
@@ -114,7 +118,6 @@ fn in_place(
             Ok(fd) => return Ok(Opened::Ready(Target::new(fd, Origin::Created))),
             Err(Errno::EXIST) => {}
             Err(Errno::AGAIN) => return Ok(Opened::Later),
-            Err(Errno::INTR) => continue,
             Err(errno) => return Err(at_destination(errno)),
         }
         match request.options.existing {
@@ -132,15 +135,14 @@ fn in_place(
             }
             // It vanished meanwhile; or it is a link to nowhere, through which nothing is created
             // (https://github.com/uutils/coreutils/issues/4074).
-            Err(Errno::NOENT) => answer = Errno::NOENT,
-            Err(Errno::INTR) => {}
+            Err(Errno::NOENT) => {}
             Err(Errno::AGAIN) => return Ok(Opened::Later),
             // What open(2) says to a socket, and to a FIFO without a reader.
             Err(Errno::NXIO) => return Err(Unsupported::Kind(Side::Destination).into()),
             Err(errno) => return Err(at_destination(errno)),
         }
     }
-    Err(at_destination(answer))
+    Err(at_destination(Errno::NOENT))
 }
 
 fn staged(
@@ -281,7 +283,7 @@ impl Target {
     pub(crate) fn identify(&mut self, sys: &dyn Sys) -> Outcome<()> {
         match self.origin {
             Origin::Created | Origin::Staged(_, false) => self.look(sys).map(drop),
-            Origin::Existing | Origin::Staged(_, true) | Origin::Published => Ok(()),
+            Origin::Existing | Origin::Staged(_, true) | Origin::Published(_) => Ok(()),
         }
     }
 
@@ -318,16 +320,19 @@ impl Target {
                 self.fd = fd.map(Fd::Ours);
                 answer?;
             }
-            Origin::Existing | Origin::Created | Origin::Published => {
+            Origin::Existing | Origin::Created | Origin::Published(_) => {
                 if let Some(fd) = fd {
                     sys.close(fd)?;
                 }
             }
         }
-        // A name that was there before is no change of its directory.
-        if !matches!(self.origin, Origin::Existing) {
-            self.origin = Origin::Published;
-        }
+        self.origin = match mem::replace(&mut self.origin, Origin::Existing) {
+            // A name that was there before is no change of its directory.
+            Origin::Existing => Origin::Existing,
+            Origin::Created => Origin::Published(None),
+            Origin::Staged(staged, _) => Origin::Published(Some(staged.target)),
+            Origin::Published(entry) => Origin::Published(entry),
+        };
         Ok(())
     }
 
@@ -336,10 +341,11 @@ impl Target {
         let Destination::Path(location) = &request.destination else {
             return Ok(());
         };
-        if !matches!(self.origin, Origin::Published) {
-            return Ok(());
-        }
-        let entry = self.entry(sys, location)?;
+        let entry = match &self.origin {
+            Origin::Published(Some(entry)) => entry.clone(),
+            Origin::Published(None) => self.entry(sys, location)?,
+            Origin::Existing | Origin::Created | Origin::Staged(..) => return Ok(()),
+        };
         // The directory may be held by an O_PATH descriptor, which fsync(2) refuses.
         let directory = sys.open(
             At::Beneath(entry.directory.as_fd()),
@@ -362,7 +368,7 @@ impl Target {
     pub(crate) fn discard(&mut self, sys: &dyn Sys, request: &Request) {
         let fd = self.fd.take();
         match &mut self.origin {
-            Origin::Existing | Origin::Published => {}
+            Origin::Existing | Origin::Published(_) => {}
             Origin::Staged(staged, _) => staged.remove(sys),
             Origin::Created => {
                 let made = match (&self.info, &fd) {

@@ -5,7 +5,7 @@
 
 use std::mem;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::path::PathBuf;
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use rustix::fs::OFlags;
@@ -17,7 +17,7 @@ use crate::limits::Allowance;
 use crate::metadata;
 use crate::pace::Pace;
 use crate::plan::{Facts, Mechanism, Plan, plan};
-use crate::request::{Destination, Durability, Existing, Handle, Reflink, Request, Source};
+use crate::request::{Durability, Existing, Handle, Reflink, Request, Source};
 use crate::resolve;
 use crate::span::Span;
 use crate::strategy::read_write::Hand;
@@ -113,6 +113,8 @@ pub struct Transfer {
     hinted: bool,
     stalled_writes: u32,
     saw_io_error: bool,
+    /// The end was not where the size said.
+    surprised: bool,
     data_calls: u32,
     moved_by: [u64; Mechanism::ALL.len()],
     pause: Duration,
@@ -140,6 +142,7 @@ impl Transfer {
             hinted: false,
             stalled_writes: 0,
             saw_io_error: false,
+            surprised: false,
             data_calls: 0,
             moved_by: [0; Mechanism::ALL.len()],
             pause: FIRST_PAUSE,
@@ -184,18 +187,34 @@ impl Transfer {
                 self.count();
                 self.end(Step::Done(self.summary.clone()))
             }
+            // A signal came first. The driver looks at its cancel and comes again.
+            Err(Cause::Io(_, Errno::INTR)) if self.may_repeat() => Step::Moved(0),
             Err(cause) => self.fail(cause),
         }
+    }
+
+    /// Whether the phase can run again from its start. Not after close(2): whatever it answers, the
+    /// descriptor is gone.
+    fn may_repeat(&self) -> bool {
+        let is_open = |target: &Target| target.fd().is_ok();
+        self.phase != Phase::Publish || self.target.as_ref().is_some_and(is_open)
     }
 
     /// Ends the copy now. If it had already ended, its outcome stands; and what has its name already
     /// is no failure any more.
     pub fn cancel(&mut self) -> Step {
+        while self.outcome.is_none() && self.phase == Phase::SyncDirectory {
+            self.step(0);
+        }
         match &self.outcome {
             Some(outcome) => outcome.clone(),
-            None if self.phase == Phase::SyncDirectory => self.step(0),
             None => self.fail(Cause::Cancelled),
         }
+    }
+
+    /// Whether it has made a system call.
+    pub(crate) fn has_begun(&self) -> bool {
+        self.started.is_some()
     }
 
     /// What has been done so far.
@@ -222,7 +241,7 @@ impl Transfer {
 
     fn open(&mut self) -> Result<Flow, Cause> {
         let options = &self.request.options;
-        let span = Span::of(options.window).map_err(|errno| Cause::Io(Side::Source, errno))?;
+        let span = Span::of(options.window)?;
         metadata::check(options, &self.request.destination)?;
         target::check(options, &self.request.destination)?;
         let sys = self.environment.sys();
@@ -234,7 +253,6 @@ impl Transfer {
                     // Another process has a lease on the file, which the kernel is breaking now
                     // (fcntl(2), F_SETLEASE).
                     Err(Errno::AGAIN) => return Ok(Flow::Later),
-                    Err(Errno::INTR) => return Ok(Flow::Moved(0)),
                     // What open(2) says to a socket.
                     Err(Errno::NXIO) => return Err(Unsupported::Kind(Side::Source).into()),
                     Err(errno) => return Err(Cause::Io(Side::Source, errno)),
@@ -251,7 +269,8 @@ impl Transfer {
         }
         metadata::check_source(options, &info)?;
         let there = info.size.saturating_sub(span.source);
-        let expected = span.length.map_or(there, |length| length.min(there));
+        let expected = span.left(0).min(there);
+        span.check_room(expected)?;
         // A size without blocks may be a lie (sysfs); then the limit is met on the way.
         if info.blocks > 0 {
             self.allowance.foresee(expected)?;
@@ -274,7 +293,7 @@ impl Transfer {
             .info
             .is_some_and(|destination| destination.is_same_file(source))
         {
-            if !self.span.is_disjoint() {
+            if !self.span.is_disjoint(target.appends) {
                 return Err(Cause::SameFile);
             }
             // What is written must not become what is read: the source ends where it ended before.
@@ -293,13 +312,13 @@ impl Transfer {
             options.reflink,
             options.tuning,
         );
-        // One look at the destination saves two refused calls.
+        // One look at the destination saves two refused calls. If it fails they are merely made.
         let support = self.environment.support();
         if target.info.is_none()
             && plan.depends_on_devices()
             && support.depends_on_destination(source.device)
         {
-            target.look(sys)?;
+            let _ = target.look(sys);
         }
         if options.reflink != Reflink::Always {
             let destination = target.info.map(|info| info.device);
@@ -328,11 +347,20 @@ impl Transfer {
         // FICLONE of a length that is no multiple of the block, onto a longer file, is refused
         // (https://github.com/uutils/coreutils/issues/3758).
         target.cut(sys, size)?;
-        self.allowance.ask_for_all(size)?;
+        match self.allowance.ask_for_all(size) {
+            Ok(()) => {}
+            // The size may be a lie (sysfs); then the limit is met on the way.
+            Err(_) if info.blocks == 0 && self.request.options.reflink != Reflink::Always => {
+                self.plan.rule_out(Mechanism::Clone);
+                return Ok(Flow::Next(Phase::Data));
+            }
+            Err(limit) => return Err(limit.into()),
+        }
         match strategy::clone::attempt(sys, source, target.fd()?) {
             Ok(()) => {}
             Err(Errno::INTR) => return Ok(Flow::Moved(0)),
             Err(errno) => {
+                self.allowance.spend(0);
                 self.refuse(Mechanism::Clone, Some(errno))?;
                 return Ok(Flow::Next(Phase::Data));
             }
@@ -342,11 +370,14 @@ impl Transfer {
         if !whole {
             // The source grew or shrank, or the clone is cut short
             // (https://github.com/openzfs/zfs/issues/15728).
-            self.summary.changed = true;
-            whole = sys.stat(source).map_err(at_source)?.size == made.size;
+            let now = sys.stat(source).map_err(at_source)?.size;
+            self.summary.changed = now != size;
+            whole = now == made.size;
         }
-        if !whole {
+        // What it has grown by counts too.
+        if !whole || self.allowance.ask_for_all(made.size).is_err() {
             sys.truncate(target.fd()?, 0).map_err(at_destination)?;
+            self.allowance.spend(0);
             self.refuse(Mechanism::Clone, None)?;
             return Ok(Flow::Next(Phase::Data));
         }
@@ -364,11 +395,8 @@ impl Transfer {
         if !self.hand.is_empty() {
             return self.deliver();
         }
-        let left = self
-            .span
-            .length
-            .map(|length| length.saturating_sub(self.summary.consumed));
-        if left == Some(0) {
+        let left = self.span.left(self.summary.consumed);
+        if left == 0 {
             return Ok(Flow::Next(Phase::Trim));
         }
         let Some(mechanism) = self.plan.current() else {
@@ -378,16 +406,22 @@ impl Transfer {
             }
             .into());
         };
-        // The count says that all is there: one read tells, cheaper than one more kernel copy.
-        if mechanism != Mechanism::ReadWrite && self.expected == Some(self.summary.consumed) {
+        // The count says that all is there: a read of one byte tells, cheaper than one more kernel
+        // copy, and it draws nothing from a quota. A size of 0 says nothing (procfs).
+        let promised = self
+            .expected
+            .map(|all| all.saturating_sub(self.summary.consumed));
+        if promised == Some(0) && (mechanism != Mechanism::ReadWrite || self.expected != Some(0)) {
             return self.confirm_end(mechanism);
         }
         let mut wanted = self.pace.length().min(budget.max(1));
         if mechanism == Mechanism::ReadWrite && self.request.options.tuning.call_size.is_none() {
             wanted = wanted.min(self.buffer_size()?);
         }
-        if let Some(left) = left {
-            wanted = wanted.min(left);
+        wanted = wanted.min(left);
+        // What is asked for beyond the end would be drawn from a quota that others share.
+        if let Some(promised @ 1..) = promised {
+            wanted = wanted.min(promised);
         }
         let length = match self.allowance.ask(wanted) {
             Ok(length) => usize::try_from(length).unwrap_or(usize::MAX),
@@ -429,6 +463,7 @@ impl Transfer {
         answer: Result<usize, Errno>,
     ) -> Result<Flow, Cause> {
         let reads = mechanism == Mechanism::ReadWrite;
+        self.allowance.spend(answer.unwrap_or(0) as u64);
         match answer {
             Ok(0) if reads => Ok(self.at_end()),
             Ok(0) => self.confirm_end(mechanism),
@@ -436,7 +471,6 @@ impl Transfer {
                 let moved = moved as u64;
                 self.pause = FIRST_PAUSE;
                 self.summary.consumed += moved;
-                self.allowance.spend(moved);
                 if reads {
                     return Ok(Flow::Moved(0));
                 }
@@ -522,7 +556,7 @@ impl Transfer {
             // It grew, or its size is a lie: from here on only a read tells the end.
             Ok(_) if self.expected == Some(self.summary.consumed) => {
                 self.expected = None;
-                self.summary.changed = true;
+                self.surprised = true;
                 Ok(Flow::Moved(0))
             }
             // There is more, so it was the mechanism
@@ -543,6 +577,7 @@ impl Transfer {
             Ok(0) => Ok(self.at_end()),
             Ok(_) => Err(Cause::Limit(limit)),
             Err(Errno::INTR) => Ok(Flow::Moved(0)),
+            Err(Errno::AGAIN) => Ok(Flow::Later),
             Err(errno) => Err(Cause::Io(Side::Source, errno)),
         }
     }
@@ -555,17 +590,10 @@ impl Transfer {
     }
 
     fn at_end(&mut self) -> Flow {
-        // procfs says 0 and means nothing by it.
-        if self.expected.is_some_and(|expected| {
-            expected != self.summary.consumed && self.source_size() != Some(0)
-        }) {
-            self.summary.changed = true;
-        }
+        self.surprised |= self
+            .expected
+            .is_some_and(|all| all != self.summary.consumed);
         Flow::Next(Phase::Trim)
-    }
-
-    fn source_size(&self) -> Option<u64> {
-        self.source.as_ref().map(|(_, info)| info.size)
     }
 
     fn buffer_size(&self) -> Result<u64, Cause> {
@@ -596,9 +624,10 @@ impl Transfer {
         if self.request.options.window.is_none() && !target.appends {
             target.cut(sys, self.summary.bytes)?;
         }
-        // A copy of one call is over before anything could be noticed; in a longer one, a change
-        // shows in the times.
-        if self.data_calls > 1 && !self.summary.changed {
+        // A copy of one call is over before anything could be noticed, unless the end was not where
+        // it was to be; in a longer one, a change shows in the times. (The files of procfs and sysfs
+        // never are as long as they say, and that is no change.)
+        if (self.data_calls > 1 || self.surprised) && !self.summary.changed {
             let after = sys.stat(source).map_err(at_source)?;
             self.summary.changed = (after.size, after.modified) != (before.size, before.modified)
                 && !target.is(&before);
@@ -680,22 +709,12 @@ impl Transfer {
     fn fail(&mut self, cause: Cause) -> Step {
         self.discard();
         self.count();
-        let path = match (&cause, &self.request.source, &self.request.destination) {
-            (Cause::Cancelled | Cause::Limit(_) | Cause::Panicked, _, _) => None,
-            (
-                Cause::Io(Side::Source, _) | Cause::Unsupported(Unsupported::Kind(Side::Source)),
-                Source::Path(location),
-                _,
-            ) => Some(&location.path),
-            (
-                Cause::Io(Side::Source, _) | Cause::Unsupported(Unsupported::Kind(Side::Source)),
-                Source::File(_),
-                _,
-            ) => None,
-            (_, _, Destination::Path(location)) => Some(&location.path),
-            (_, _, Destination::File(_)) => None,
+        let path = match cause.side() {
+            Some(Side::Source) => self.request.source.path(),
+            Some(Side::Destination) => self.request.destination.path(),
+            None => None,
         }
-        .map(PathBuf::clone);
+        .map(Path::to_owned);
         self.end(Step::Failed(Error {
             cause,
             path,
@@ -708,7 +727,14 @@ impl Transfer {
         if let Some(mut target) = self.target.take() {
             target.discard(self.environment.sys(), &self.request);
         }
-        self.source = None;
+        self.close_source();
+    }
+
+    /// Nothing was written to it, so what close(2) says is of no interest.
+    fn close_source(&mut self) {
+        if let Some((Fd::Ours(fd), _)) = self.source.take() {
+            let _ = self.environment.sys().close(fd);
+        }
     }
 
     fn count(&mut self) {
@@ -722,7 +748,7 @@ impl Transfer {
     fn end(&mut self, outcome: Step) -> Step {
         self.phase = Phase::Ended;
         self.target = None;
-        self.source = None;
+        self.close_source();
         self.hand = Hand::default();
         self.outcome = Some(outcome.clone());
         outcome

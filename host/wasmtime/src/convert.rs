@@ -19,15 +19,6 @@ pub(crate) fn failure(error: Error) -> wit::Failure {
     }
 }
 
-/// A failure before anything was done.
-pub(crate) fn refused(why: Cause) -> wit::Failure {
-    failure(Error {
-        cause: why,
-        path: None,
-        done: Summary::default(),
-    })
-}
-
 /// The one place where an engine's error becomes a guest's. No text of the system goes through.
 fn cause(cause: Cause) -> wit::Cause {
     match cause {

@@ -1,13 +1,15 @@
 //! The core that all faces of the host share: requests in, tickets out. It knows nothing of WIT.
 
-use std::path::PathBuf;
+use std::convert::Infallible;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, LazyLock};
 use std::time::{Duration, Instant};
 
 use copyist_engine::{
-    Cancel, Cause, Destination, Error, Grants, Limits, Mechanism, Owner, Pool, PoolOptions, Quota,
-    ReadOptions, Request, Source, Summary, Tuning, Window,
+    Cancel, Cause, Error, Grants, Limits, Mechanism, Owner, Pool, PoolOptions, Quota, ReadOptions,
+    Request, Source, Summary, Tuning, Window,
 };
 
 use crate::report::{Report, What};
@@ -109,11 +111,8 @@ impl Copier {
         request.options.grants = self.policy.grants;
         request.options.tuning = self.policy.tuning;
         request.options.limits = self.limits();
-        let source = source_path(&request.source);
-        let destination = match &request.destination {
-            Destination::Path(location) => Some(location.path.clone()),
-            Destination::File(_) => None,
-        };
+        let source = request.source.path().map(Path::to_owned);
+        let destination = request.destination.path().map(Path::to_owned);
         let allowed = source_rights
             .check_source()
             .map_err(|cause| refused(cause, source.clone()))
@@ -151,7 +150,7 @@ impl Copier {
         request: ReadRequest,
         convert: fn(Vec<u8>) -> Result<T, Cause>,
     ) -> Ticket<T> {
-        let path = source_path(&request.source);
+        let path = request.source.path().map(Path::to_owned);
         let allowed = request
             .rights
             .check_source()
@@ -172,7 +171,7 @@ impl Copier {
                 let mut summary = Summary::default();
                 let outcome = outcome.and_then(|bytes| {
                     summary.consumed = bytes.len() as u64;
-                    summary.method = Some(Mechanism::ReadWrite);
+                    summary.method = (!bytes.is_empty()).then_some(Mechanism::ReadWrite);
                     convert(bytes).map_err(|cause| Error {
                         cause,
                         path,
@@ -183,6 +182,27 @@ impl Copier {
                 summary.files = 1;
                 trace.end(outcome.as_ref().map(|_| &summary));
                 outcome
+            },
+        )
+    }
+
+    /// A copy or a read whose ends cannot even be asked for: it ends at once, and the embedder is
+    /// told of it like of any other.
+    pub(crate) fn refuse<T: Send + 'static>(
+        &self,
+        what: What,
+        source: Option<PathBuf>,
+        destination: Option<PathBuf>,
+        why: Error,
+    ) -> Ticket<T> {
+        let trace = self.trace(what, source, destination);
+        self.start(
+            Err(why),
+            |_, _, _, _| {},
+            move |outcome: Result<Infallible, Error>| {
+                let Err(error) = outcome;
+                trace.end(Err(&error));
+                Err(error)
             },
         )
     }
@@ -206,7 +226,8 @@ impl Copier {
     }
 
     /// Gives something to the pool, or ends it at once where it is not allowed. Either way `finish`
-    /// sees the outcome once, on its way to the ticket.
+    /// sees the outcome once, on its way to the ticket. Where the store is interrupted the ticket
+    /// says so, whatever the outcome.
     fn start<P: 'static, T: Send + 'static>(
         &self,
         allowed: Result<(), Error>,
@@ -216,12 +237,17 @@ impl Copier {
         let cancel = Cancel::new();
         let ticket = Ticket::new(self.policy.grace, cancel.clone());
         let shared = ticket.shared().clone();
-        let place = allowed.and_then(|()| {
-            self.store
-                .enter(self.policy.max_copies, &shared)
-                .map_err(|cause| refused(cause, None))
-        });
-        match place {
+        // First of all, so that an interrupt ends a guest that tries for ever what is refused.
+        let place = self
+            .store
+            .enter(self.policy.max_copies, &shared)
+            .map_err(|cause| refused(cause, None));
+        // The embedder's observer is called in there. Its panic keeps nobody waiting.
+        let finish = move |outcome| {
+            catch_unwind(AssertUnwindSafe(|| finish(outcome)))
+                .unwrap_or_else(|_| Err(refused(Cause::Panicked, None)))
+        };
+        match allowed.and(place) {
             Ok(place) => {
                 let end = move |outcome| {
                     let outcome = finish(outcome);
@@ -244,14 +270,7 @@ impl std::fmt::Debug for Copier {
     }
 }
 
-fn source_path(source: &Source) -> Option<PathBuf> {
-    match source {
-        Source::Path(location) => Some(location.path.clone()),
-        Source::File(_) => None,
-    }
-}
-
-fn refused(cause: Cause, path: Option<PathBuf>) -> Error {
+pub(crate) fn refused(cause: Cause, path: Option<PathBuf>) -> Error {
     Error {
         cause,
         path,

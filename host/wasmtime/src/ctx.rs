@@ -101,7 +101,8 @@ impl CopyCtxBuilder {
         self
     }
 
-    /// Called on the copying thread after each copy. It must not block.
+    /// Called after each copy, on the copying thread; after one that was refused before it got
+    /// there, on the thread that asked. It must not block.
     pub fn on_copy(&mut self, observer: impl Fn(&Report<'_>) + Send + Sync + 'static) -> &mut Self {
         self.policy.observer = Some(Arc::new(observer));
         self

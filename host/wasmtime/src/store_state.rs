@@ -1,7 +1,8 @@
 //! What one store has under way, and how it is interrupted.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::Duration;
 
 use copyist_engine::{Cause, Limit};
 
@@ -9,13 +10,18 @@ use crate::ticket::Interrupt;
 
 /// Shared by a store's context, its copies and the handles that interrupt it.
 #[derive(Default)]
-pub(crate) struct StoreState(Mutex<State>);
+pub(crate) struct StoreState {
+    state: Mutex<State>,
+    idle: Condvar,
+}
 
 #[derive(Default)]
 struct State {
     interrupted: bool,
     next: u64,
     in_flight: HashMap<u64, Weak<dyn Interrupt>>,
+    /// Threads that wait for it to be empty, so that nobody makes a system call to wake none.
+    waiting: usize,
 }
 
 /// Ends what a store copies, from any thread, any number of times.
@@ -35,18 +41,32 @@ impl InterruptHandle {
     pub fn interrupt(&self) {
         let mut state = self.0.lock();
         state.interrupted = true;
-        let in_flight: Vec<_> = state.in_flight.drain().collect();
+        let in_flight: Vec<_> = state.in_flight.values().filter_map(Weak::upgrade).collect();
         drop(state);
-        for (_, copy) in in_flight {
-            if let Some(copy) = copy.upgrade() {
-                copy.interrupt();
-            }
+        for copy in in_flight {
+            copy.interrupt();
         }
     }
 
-    /// How many copies the store has under way, those among them that wait for a thread.
+    /// How many copies the store has under way: those that wait for a thread, and those that were
+    /// interrupted and have not cleaned up yet, among them.
     pub fn in_flight(&self) -> usize {
         self.0.lock().in_flight.len()
+    }
+
+    /// Waits until no copy is under way, so that all are cleaned up, but no longer than this, and
+    /// tells whether none is. For who is about to end the process, which would end the copying
+    /// threads where they are.
+    pub fn wait_until_idle(&self, most: Duration) -> bool {
+        let mut state = self.0.lock();
+        state.waiting += 1;
+        let (mut state, _) = self
+            .0
+            .idle
+            .wait_timeout_while(state, most, |state| !state.in_flight.is_empty())
+            .unwrap_or_else(PoisonError::into_inner);
+        state.waiting -= 1;
+        state.in_flight.is_empty()
     }
 }
 
@@ -94,13 +114,17 @@ impl StoreState {
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Drop for Place {
     fn drop(&mut self) {
-        self.store.lock().in_flight.remove(&self.number);
+        let mut state = self.store.lock();
+        state.in_flight.remove(&self.number);
+        if state.in_flight.is_empty() && state.waiting > 0 {
+            self.store.idle.notify_all();
+        }
     }
 }
 
@@ -123,14 +147,17 @@ mod tests {
         let store = Arc::new(StoreState::default());
         let handle = InterruptHandle::new(store.clone());
         let (first, ended, late) = <(Arc<Copy>, Arc<Copy>, Arc<Copy>)>::default();
-        let _place = store.enter(8, &first).ok();
+        let place = store.enter(8, &first).ok();
         drop(store.enter(8, &ended));
         assert_eq!(handle.in_flight(), 1);
-        handle.interrupt();
         handle.interrupt();
         assert!(store.enter(8, &late).is_err());
         let counts = [&first, &ended, &late].map(|copy| copy.0.load(Ordering::Relaxed));
         assert_eq!(counts, [1, 0, 1]);
+        // It is under way until it has cleaned up.
+        assert!(!handle.wait_until_idle(Duration::ZERO));
+        drop(place);
+        assert!(handle.wait_until_idle(Duration::ZERO));
     }
 
     #[test]

@@ -43,6 +43,8 @@ struct State<T> {
     ended: bool,
     interrupted: bool,
     waker: Option<Waker>,
+    /// Threads in a wait, so that nobody makes a system call to wake none.
+    waiting: usize,
 }
 
 /// What an interrupt does to a copy, whatever the copy yields.
@@ -59,6 +61,7 @@ impl<T> Ticket<T> {
                     ended: false,
                     interrupted: false,
                     waker: None,
+                    waiting: 0,
                 }),
                 changed: Condvar::new(),
                 cancel,
@@ -83,11 +86,13 @@ impl<T> Ticket<T> {
             if let Some(ended) = state.take() {
                 return ended;
             }
+            state.waiting += 1;
             state = self
                 .shared
                 .changed
                 .wait(state)
                 .unwrap_or_else(PoisonError::into_inner);
+            state.waiting -= 1;
         }
     }
 }
@@ -109,12 +114,14 @@ impl<T> Future for Ticket<T> {
 
 impl<T> Drop for Ticket<T> {
     fn drop(&mut self) {
-        let state = self.shared.lock();
+        let mut state = self.shared.lock();
         // An interrupt answers at once and leaves the rest to the copy's own thread.
         if state.ended || state.interrupted {
             return;
         }
         self.shared.cancel.cancel();
+        // There is no second wait after this one that a count too high would matter to.
+        state.waiting += 1;
         drop(
             self.shared
                 .changed
@@ -146,8 +153,11 @@ impl<T> Shared<T> {
 
     fn wake(&self, mut state: MutexGuard<'_, State<T>>) {
         let waker = state.waker.take();
+        let waiting = state.waiting > 0;
         drop(state);
-        self.changed.notify_all();
+        if waiting {
+            self.changed.notify_all();
+        }
         if let Some(waker) = waker {
             waker.wake();
         }

@@ -48,12 +48,26 @@ impl Arguments {
 
     /// Takes the rest, which is paths.
     pub fn paths<const N: usize>(self) -> [String; N] {
+        self.rest()
+            .try_into()
+            .unwrap_or_else(|words| panic!("{N} paths are needed, not {words:?}"))
+    }
+
+    /// Takes the rest, which is pairs of paths.
+    pub fn pairs(self) -> Vec<[String; 2]> {
+        let words = self.rest();
+        let (pairs, []) = words.as_chunks() else {
+            panic!("pairs of paths are needed, not {words:?}");
+        };
+        pairs.to_vec()
+    }
+
+    /// Takes the rest, which is words.
+    pub fn rest(self) -> Vec<String> {
         if let Some(word) = self.words.iter().find(|word| word.starts_with("--")) {
             panic!("{word} is unknown");
         }
         self.words
-            .try_into()
-            .unwrap_or_else(|words| panic!("{N} paths are needed, not {words:?}"))
     }
 
     /// Takes `--existing=refuse|skip|update|write`, `--replace`, `--reflink=auto|always|never`,
@@ -93,10 +107,15 @@ impl Arguments {
         if let Some(words) = self.value("require") {
             options.require(preserve(&words));
         }
-        if let Some(word) = self.value("window") {
-            options.window(window(&word));
+        if let Some(window) = self.window() {
+            options.window(window);
         }
         options
+    }
+
+    /// Takes `--window=SOURCE:[LENGTH]:DESTINATION`.
+    pub fn window(&mut self) -> Option<Window> {
+        self.value("window").map(|word| window(&word))
     }
 
     /// Takes `--name=DIRECTORY`: the directory that was granted under just this name.

@@ -11,6 +11,7 @@
 //! Both are a success of the program; it fails only where it was called wrongly.
 
 mod arguments;
+pub mod contract;
 mod report;
 
 pub use arguments::{Arguments, open};

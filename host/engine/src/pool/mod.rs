@@ -48,7 +48,8 @@ impl Default for PoolOptions {
 /// Threads that copy.
 ///
 /// A long copy gives way to the next owner every few milliseconds. A drop ends the copies that
-/// wait, lets those under way end, and does not wait for them.
+/// wait for a thread, lets those that have one end, and waits for none of them. What a waiting copy
+/// had made is removed by the pool's threads, not by the one that drops it.
 #[derive(Debug)]
 pub struct Pool {
     shared: Arc<Shared>,
@@ -158,7 +159,10 @@ impl Pool {
     fn submit(&self, owner: Owner, task: Box<dyn Task>) {
         let mut state = self.shared.lock();
         state.queue.push(owner, task);
-        if state.idle >= state.queue.len() || state.workers.len() >= self.threads_allowed() {
+        // A copy that waits for its time will want a thread too.
+        if state.idle >= state.queue.len_with_later()
+            || state.workers.len() >= self.threads_allowed()
+        {
             drop(state);
             self.shared.work.notify_one();
             return;
@@ -193,13 +197,33 @@ impl Drop for Pool {
     fn drop(&mut self) {
         let mut state = self.shared.lock();
         state.closed = true;
-        let waiting = state.queue.drain();
+        let (begun, waiting): (Vec<_>, Vec<_>) = state
+            .queue
+            .drain()
+            .into_iter()
+            .partition(|(_, task)| task.has_begun());
+        // The threads clean up after these, and then end.
+        for (owner, task) in begun {
+            state.queue.push(owner, task);
+        }
         drop(state);
         self.shared.work.notify_all();
-        for task in waiting {
-            task.refuse();
+        for (_, task) in waiting {
+            contain(|| task.refuse());
         }
     }
+}
+
+impl State {
+    /// Whether a copy should give way. Not when the pool is gone: then nothing else begins.
+    fn is_waited_for(&self) -> bool {
+        !self.closed && self.queue.has_due(Instant::now())
+    }
+}
+
+/// A panic, of the copier or of who is told of it, ends with this one task.
+fn contain<T>(what: impl FnOnce() -> T) -> Option<T> {
+    catch_unwind(AssertUnwindSafe(what)).ok()
 }
 
 impl Shared {
@@ -217,44 +241,42 @@ impl Shared {
     fn work(&self, worker: &Worker) {
         let _signals = FatalSignalsBlocked::new();
         while let Some((owner, mut task)) = self.next() {
-            // A panic is an error of this one copy: its task is dropped, which cleans up and tells
-            // the caller.
-            let step = || {
-                let is_waited_for = || !self.lock().queue.is_empty();
-                let begin = || worker.since.store(self.now(), Ordering::Relaxed);
-                let next = task.run(&begin, &is_waited_for);
-                (next, task)
-            };
-            let ran = catch_unwind(AssertUnwindSafe(step));
-            worker.since.store(0, Ordering::Relaxed);
-            let Ok((next, task)) = ran else { continue };
-            let due = match next {
-                Next::Ended => continue,
-                Next::Again => None,
-                Next::Later(pause) => Some(Instant::now() + pause),
-            };
-            let mut state = self.lock();
-            if state.closed {
-                drop(state);
-                task.refuse();
+            let begin = || worker.since.store(self.now(), Ordering::Relaxed);
+            if self.lock().closed {
+                begin();
+                contain(|| task.refuse());
+                worker.since.store(0, Ordering::Relaxed);
                 continue;
             }
-            match due {
-                None => state.queue.push(owner, task),
-                Some(due) => state.queue.push_later(owner, task, due),
+            let is_waited_for = || self.lock().is_waited_for();
+            let next = contain(|| task.run(&begin, &is_waited_for));
+            match next {
+                Some(Next::Again) => self.lock().queue.push_again(owner, task),
+                Some(Next::Later(pause)) => {
+                    let due = Instant::now() + pause;
+                    self.lock().queue.push_later(owner, task, due);
+                }
+                // After a panic the drop cleans up and tells the caller. It must not happen while
+                // the panic unwinds: a second one would end the process.
+                Some(Next::Ended) | None => drop(contain(|| drop(task))),
             }
+            worker.since.store(0, Ordering::Relaxed);
         }
     }
 
-    /// The next task, when there is one. `None` when the pool is gone.
+    /// The next task, when there is one. `None` when the pool is gone and nothing is left.
     fn next(&self) -> Option<(Owner, Box<dyn Task>)> {
         let mut state = self.lock();
         loop {
             if state.closed {
-                return None;
+                return state.queue.pop_any();
             }
             let now = Instant::now();
             if let Some(found) = state.queue.pop_due(now) {
+                // This thread may have been the one that watched the time.
+                if state.idle > 0 && state.queue.next_due().is_some() {
+                    self.work.notify_one();
+                }
                 return Some(found);
             }
             state.idle += 1;

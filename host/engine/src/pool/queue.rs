@@ -31,17 +31,34 @@ impl<T> Queue<T> {
         self.length
     }
 
-    pub(super) fn is_empty(&self) -> bool {
-        self.length == 0
+    /// Those, and the items that must wait for their time.
+    pub(super) fn len_with_later(&self) -> usize {
+        self.length + self.later.len()
+    }
+
+    /// Whether an item could be taken at this time.
+    pub(super) fn has_due(&self, now: Instant) -> bool {
+        self.length > 0 || self.later.iter().any(|(due, ..)| *due <= now)
     }
 
     pub(super) fn push(&mut self, owner: Owner, item: T) {
+        self.place(owner).push_back(item);
+    }
+
+    /// An item that was taken and is not done: its owner's next one. Otherwise whatever an owner
+    /// brought would be begun before anything of it is done.
+    pub(super) fn push_again(&mut self, owner: Owner, item: T) {
+        self.place(owner).push_front(item);
+    }
+
+    /// Where an owner's item goes, which is counted already.
+    fn place(&mut self, owner: Owner) -> &mut VecDeque<T> {
         let items = self.items.entry(owner).or_default();
         if items.is_empty() {
             self.round.push_back(owner);
         }
-        items.push_back(item);
         self.length += 1;
+        items
     }
 
     /// An item that must not be taken before its time.
@@ -77,14 +94,15 @@ impl<T> Queue<T> {
         self.pop()
     }
 
+    /// Takes one, whether its time has come or not.
+    pub(super) fn pop_any(&mut self) -> Option<(Owner, T)> {
+        self.pop()
+            .or_else(|| self.later.pop().map(|(_, owner, item)| (owner, item)))
+    }
+
     /// Takes everything.
-    pub(super) fn drain(&mut self) -> Vec<T> {
-        let mut all = Vec::new();
-        while let Some((_, item)) = self.pop() {
-            all.push(item);
-        }
-        all.extend(self.later.drain(..).map(|(_, _, item)| item));
-        all
+    pub(super) fn drain(&mut self) -> Vec<(Owner, T)> {
+        std::iter::from_fn(|| self.pop_any()).collect()
     }
 }
 
@@ -115,11 +133,29 @@ mod tests {
                 ("many", 3),
             ]
         );
-        assert!(queue.is_empty());
+        assert_eq!(queue.len(), 0);
         assert!(
             queue.items.is_empty(),
             "an owner without items is forgotten"
         );
+    }
+
+    #[test]
+    fn what_is_not_done_is_its_owners_next_and_others_come_between() {
+        let mut queue = Queue::default();
+        for (owner, item) in [(1, "a"), (1, "b"), (2, "c")] {
+            queue.push(Owner(owner), item);
+        }
+        let mut take = |again: bool| {
+            let (owner, item) = queue.pop().unwrap();
+            if again {
+                queue.push_again(owner, item);
+            }
+            item
+        };
+        let order = [true, true, true, false, false, false].map(&mut take);
+        assert_eq!(order, ["a", "c", "a", "c", "a", "b"]);
+        assert_eq!(queue.len(), 0);
     }
 
     #[test]
@@ -128,12 +164,13 @@ mod tests {
         let now = Instant::now();
         let due = now + Duration::from_millis(5);
         queue.push_later(Owner(1), "later", due);
-        assert!(queue.is_empty());
+        assert_eq!((queue.len(), queue.len_with_later()), (0, 1));
+        assert!(!queue.has_due(now) && queue.has_due(due));
         assert_eq!(queue.next_due(), Some(due));
         assert_eq!(queue.pop_due(now), None);
         assert_eq!(queue.pop_due(due), Some((Owner(1), "later")));
         assert_eq!(queue.next_due(), None);
         queue.push_later(Owner(1), "left", due);
-        assert_eq!(queue.drain(), ["left"]);
+        assert_eq!(queue.drain(), [(Owner(1), "left")]);
     }
 }

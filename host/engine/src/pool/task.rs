@@ -27,6 +27,9 @@ pub(super) trait Task: Send + fmt::Debug {
     /// Works until it has ended or should give way. `begin` is called before each step.
     fn run(&mut self, begin: &dyn Fn(), is_waited_for: &dyn Fn() -> bool) -> Next;
 
+    /// Whether there may be something to clean up.
+    fn has_begun(&self) -> bool;
+
     /// Ends it before it could.
     fn refuse(self: Box<Self>);
 }
@@ -109,6 +112,10 @@ impl Task for CopyTask {
         }
     }
 
+    fn has_begun(&self) -> bool {
+        self.transfer.has_begun()
+    }
+
     fn refuse(mut self: Box<Self>) {
         if let Step::Failed(error) = self.transfer.cancel() {
             self.caller.tell(Err(error));
@@ -151,6 +158,11 @@ impl Task for ReadTask {
         let outcome = read::read_in(&self.environment, &self.request, &self.cancel);
         self.caller.tell(outcome);
         Next::Ended
+    }
+
+    /// It runs to its end at once.
+    fn has_begun(&self) -> bool {
+        false
     }
 
     fn refuse(mut self: Box<Self>) {

@@ -86,6 +86,8 @@ mod tests {
             device: 1,
             inode: 1,
             mode: 0o644,
+            owner: 0,
+            group: 0,
             size,
             blocks: size.div_ceil(512),
             block_size,

@@ -38,13 +38,23 @@ pub(super) fn open(
     }
     let writes = flags.intersects(OFlags::WRONLY | OFlags::RDWR);
     let exclusive = flags.contains(OFlags::CREATE | OFlags::EXCL);
+    // The widths of these types differ between platforms.
+    #[allow(
+        clippy::useless_conversion,
+        clippy::cast_possible_wrap,
+        reason = "mode_t has 16 bits on macOS, and open(2)'s flags are an int"
+    )]
+    let (raw_mode, custom) = (
+        u32::from(mode.bits()),
+        (flags & (OFlags::NONBLOCK | OFlags::NOCTTY)).bits() as i32,
+    );
     let mut options = OpenOptions::new();
     options
         .read(!flags.contains(OFlags::WRONLY))
         .write(writes)
         .create_new(exclusive)
-        .mode(mode.bits().into())
-        .custom_flags((flags & (OFlags::NONBLOCK | OFlags::NOCTTY)).bits() as i32)
+        .mode(raw_mode)
+        .custom_flags(custom)
         .follow(if flags.contains(OFlags::NOFOLLOW) {
             FollowSymlinks::No
         } else {
@@ -100,8 +110,8 @@ mod tests {
         symlink("sub/file", root.join("in")).unwrap();
         symlink("in", root.join("nested")).unwrap();
         let directory = fs::File::open(&root).unwrap();
-        let open = |path: &str, flags| {
-            super::open(directory.as_fd(), Path::new(path), flags, Mode::empty()).map(drop)
+        let answer = |path: &str, flags| {
+            open(directory.as_fd(), Path::new(path), flags, Mode::empty()).map(drop)
         };
         for path in [
             "../secret",
@@ -111,19 +121,19 @@ mod tests {
             "/etc/hostname",
             "up",
         ] {
-            assert_eq!(open(path, READ), Err(Errno::PERM), "{path}");
+            assert_eq!(answer(path, READ), Err(Errno::PERM), "{path}");
         }
         for path in ["sub/file", "in", "nested", "sub/../in", "./sub/./file"] {
-            assert_eq!(open(path, READ), Ok(()), "{path}");
+            assert_eq!(answer(path, READ), Ok(()), "{path}");
         }
-        assert_eq!(open("in", READ | OFlags::NOFOLLOW), Err(Errno::LOOP));
-        assert!(open("sub/file/", READ).is_err());
-        assert_eq!(open("gone", READ), Err(Errno::NOENT));
+        assert_eq!(answer("in", READ | OFlags::NOFOLLOW), Err(Errno::LOOP));
+        assert!(answer("sub/file/", READ).is_err());
+        assert_eq!(answer("gone", READ), Err(Errno::NOENT));
         assert_eq!(
-            open("sub", READ | OFlags::DIRECTORY | OFlags::NOFOLLOW),
+            answer("sub", READ | OFlags::DIRECTORY | OFlags::NOFOLLOW),
             Ok(())
         );
-        assert_eq!(open("up", READ | OFlags::DIRECTORY), Err(Errno::PERM));
+        assert_eq!(answer("up", READ | OFlags::DIRECTORY), Err(Errno::PERM));
     }
 
     #[test]
@@ -134,7 +144,7 @@ mod tests {
         let directory = fs::File::open(root.path()).unwrap();
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL;
         for path in ["link", "sub/../link"] {
-            let answer = super::open(
+            let answer = open(
                 directory.as_fd(),
                 Path::new(path),
                 flags,

@@ -1,11 +1,12 @@
 //! What Linux has.
 
 use std::ffi::OsStr;
+use std::io::IoSlice;
 use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
 use std::path::Path;
 
 use rustix::fs::{AtFlags, Mode, OFlags, RenameFlags, ResolveFlags};
-use rustix::io::Errno;
+use rustix::io::{Errno, ReadWriteFlags};
 
 use super::Result;
 use super::beneath;
@@ -58,10 +59,9 @@ const LOCAL: [u64; 5] = [
 ];
 
 pub(super) fn is_local(fd: BorrowedFd<'_>) -> Result<bool> {
-    #[expect(
+    #[allow(
         clippy::cast_sign_loss,
         clippy::unnecessary_cast,
-        clippy::allow_attributes,
         reason = "the type of this field differs between architectures"
     )]
     let magic = rustix::fs::fstatfs(fd)?.f_type as u64 & 0xFFFF_FFFF;
@@ -108,6 +108,17 @@ pub(super) fn send_file(
     length: usize,
 ) -> Result<usize> {
     rustix::fs::sendfile(destination, source, Some(&mut source_offset), length)
+}
+
+pub(super) fn append(fd: BorrowedFd<'_>, bytes: &[u8]) -> Result<usize> {
+    // With an offset, so that the file position, which others share, stays where it is. pwrite(2)
+    // appends as well, but overwrites the start if somebody takes the flag away.
+    let slices = [IoSlice::new(bytes)];
+    match rustix::io::pwritev2(fd, &slices, 0, ReadWriteFlags::APPEND) {
+        // Before Linux 4.16; a file system without write_iter; a seccomp filter.
+        Err(Errno::NOSYS | Errno::OPNOTSUPP | Errno::PERM) => rustix::io::write(fd, bytes),
+        answer => answer,
+    }
 }
 
 pub(super) fn advise_sequential(fd: BorrowedFd<'_>) -> Result<()> {

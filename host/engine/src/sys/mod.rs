@@ -74,6 +74,10 @@ pub struct FileInfo {
     pub inode: u64,
     /// Permission, setuid, setgid and sticky bits.
     pub mode: u32,
+    /// The user that it belongs to.
+    pub owner: u32,
+    /// The group that it belongs to.
+    pub group: u32,
     /// What it says of its length in bytes.
     pub size: u64,
     /// Allocated units of 512 bytes; 0 for the files of procfs and sysfs, whatever their size.
@@ -146,7 +150,8 @@ pub trait Sys: Debug + Send + Sync {
     fn read_spare(&self, fd: BorrowedFd<'_>, buffer: &mut Vec<u8>, offset: u64) -> Result<usize>;
     /// pwrite(2).
     fn write(&self, fd: BorrowedFd<'_>, bytes: &[u8], offset: u64) -> Result<usize>;
-    /// write(2), for a destination that appends.
+    /// Writes at the end of a file opened with `O_APPEND`. Its position stays where the platform
+    /// has a call for that. Up to two calls.
     fn append(&self, fd: BorrowedFd<'_>, bytes: &[u8]) -> Result<usize>;
     /// ftruncate(2).
     fn truncate(&self, fd: BorrowedFd<'_>, length: u64) -> Result<()>;

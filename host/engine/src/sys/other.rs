@@ -55,6 +55,10 @@ pub(super) fn send_file(
     Err(Errno::NOSYS)
 }
 
+pub(super) fn append(fd: BorrowedFd<'_>, bytes: &[u8]) -> Result<usize> {
+    rustix::io::write(fd, bytes)
+}
+
 pub(super) fn advise_sequential(_fd: BorrowedFd<'_>) -> Result<()> {
     Ok(())
 }

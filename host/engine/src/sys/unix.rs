@@ -107,7 +107,7 @@ impl Sys for Native {
     }
 
     fn append(&self, fd: BorrowedFd<'_>, bytes: &[u8]) -> Result<usize> {
-        written(rustix::io::write(fd, bytes))
+        written(os::append(fd, bytes))
     }
 
     fn truncate(&self, fd: BorrowedFd<'_>, length: u64) -> Result<()> {
@@ -173,10 +173,12 @@ impl Sys for Native {
     }
 }
 
-#[expect(
+#[allow(
+    clippy::cast_possible_wrap,
+    clippy::cast_sign_loss,
     clippy::unnecessary_cast,
-    clippy::allow_attributes,
-    reason = "the types of these fields differ between platforms"
+    clippy::useless_conversion,
+    reason = "the types of these fields differ between platforms; all values fit the wider ones"
 )]
 fn info(stat: &Stat) -> FileInfo {
     let raw_mode = stat.st_mode as _;
@@ -190,6 +192,8 @@ fn info(stat: &Stat) -> FileInfo {
         device: stat.st_dev as u64,
         inode: stat.st_ino as u64,
         mode: u32::from(Mode::from_raw_mode(raw_mode).bits()),
+        owner: stat.st_uid,
+        group: stat.st_gid,
         size: u64::try_from(stat.st_size).unwrap_or(0),
         blocks: u64::try_from(stat.st_blocks).unwrap_or(0),
         block_size: u64::try_from(stat.st_blksize).unwrap_or(0),
@@ -202,7 +206,7 @@ fn info(stat: &Stat) -> FileInfo {
 fn time(seconds: i64, nanoseconds: i64) -> Time {
     Time {
         seconds,
-        nanoseconds: nanoseconds as u32,
+        nanoseconds: u32::try_from(nanoseconds).unwrap_or(0),
     }
 }
 

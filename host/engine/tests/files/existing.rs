@@ -22,12 +22,12 @@ const EXISTING: [Existing; 4] = [
 enum Outcome {
     Written,
     Left,
-    Refused(Cause0),
+    Refused(Why),
 }
 
-/// The two causes that stand in the table.
+/// The two refusals of the table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Cause0 {
+enum Why {
     Exists,
     NoReplace,
 }
@@ -35,11 +35,11 @@ enum Cause0 {
 /// The table of the contract.
 fn outcome(options: &Options, exists: bool, to_descriptor: bool, newer: bool) -> Outcome {
     if to_descriptor && options.write_mode == WriteMode::Replace {
-        return Outcome::Refused(Cause0::NoReplace);
+        return Outcome::Refused(Why::NoReplace);
     }
     match options.existing {
         _ if !exists => Outcome::Written,
-        Existing::Refuse => Outcome::Refused(Cause0::Exists),
+        Existing::Refuse => Outcome::Refused(Why::Exists),
         Existing::Skip => Outcome::Left,
         Existing::Update if newer => Outcome::Written,
         Existing::Update => Outcome::Left,
@@ -119,8 +119,8 @@ fn the_table_of_the_contract() {
                         Outcome::Refused(why) => {
                             let cause = answer.expect_err(&what).cause;
                             let expected = match why {
-                                Cause0::Exists => Cause::Io(Side::Destination, Errno::EXIST),
-                                Cause0::NoReplace => Cause::Unsupported(Unsupported::Replace),
+                                Why::Exists => Cause::Io(Side::Destination, Errno::EXIST),
+                                Why::NoReplace => Cause::Unsupported(Unsupported::Replace),
                             };
                             assert_eq!(cause, expected, "{what}");
                         }

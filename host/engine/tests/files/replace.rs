@@ -172,7 +172,12 @@ fn links_that_lead_round_or_nowhere_are_refused() {
             Cause::Io(Side::Destination, Errno::EXIST),
             "{write_mode:?}"
         );
-        let summary = copy(place.source("from"), destination(), &options(Existing::Skip)).unwrap();
+        let summary = copy(
+            place.source("from"),
+            destination(),
+            &options(Existing::Skip),
+        )
+        .unwrap();
         assert_eq!(summary.skipped, 1, "{write_mode:?}");
         place.assert_names(&names, "skipped");
     }
@@ -210,10 +215,11 @@ fn where_there_are_no_unnamed_files_a_named_one_is_locked_meanwhile() {
     }
 }
 
+type Make = fn() -> Environment;
+
 #[test]
 fn what_was_staged_is_gone_after_a_failure() {
-    let environments: [(&str, fn() -> Environment); 2] =
-        [("unnamed", fresh), ("named", without_unnamed_files)];
+    let environments = [("unnamed", fresh as Make), ("named", without_unnamed_files)];
     for place in places() {
         let old = other(50_000);
         place.write("from", pattern(40_000));

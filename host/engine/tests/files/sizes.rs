@@ -112,7 +112,7 @@ fn all_sizes(from: &Place, to: &Place, same_device: bool) {
                         let _ = fs::remove_file(to.path("to"));
                     }
                 }
-                assert_eq!(to.exists("to"), false, "{what}");
+                assert!(!to.exists("to"), "{what}");
             }
         }
     }

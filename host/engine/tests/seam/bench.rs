@@ -199,6 +199,11 @@ impl Bench {
         [&self.old[..start], part].concat()
     }
 
+    /// What it copies.
+    pub(crate) fn part_of(&self, shape: Shape) -> &[u8] {
+        self.part(shape).1
+    }
+
     /// Where the copy writes first, and what it copies.
     fn part(&self, shape: Shape) -> (usize, &[u8]) {
         match shape {
@@ -253,11 +258,7 @@ impl Bench {
                 let found = self.read("to");
                 let (start, part) = self.part(shape);
                 let end = start + place(done.bytes);
-                assert!(
-                    found[..start] == self.old[..start],
-                    "touched: {}",
-                    what()
-                );
+                assert!(found[..start] == self.old[..start], "touched: {}", what());
                 assert!(
                     found[start..end] == part[..end - start],
                     "not the bytes that it counted: {}",

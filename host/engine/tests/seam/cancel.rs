@@ -139,7 +139,13 @@ fn a_cancel_in_the_middle_of_a_call_is_heard_after_it() {
         let error = copy_in(&sys.environment(), request, &cancel).unwrap_err();
         assert_eq!(error.cause, Cause::Cancelled);
         assert_eq!(sys.calls_of(Op::Write).len(), 3);
-        assert_eq!(error.done.bytes, sys.calls_of(Op::Write).iter().map(|w| w.length as u64).sum());
+        assert_eq!(
+            error.done.bytes,
+            sys.calls_of(Op::Write)
+                .iter()
+                .map(|w| w.length as u64)
+                .sum()
+        );
         bench.assert_failed(shape, &error.done, &|| format!("{shape:?}"));
     }
 }

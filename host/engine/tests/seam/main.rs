@@ -1,11 +1,15 @@
 //! The copier over a system that keeps a record of its calls, and fails or alters some of them.
 
+#![cfg(target_os = "linux")]
+
 mod bench;
 mod budget;
 mod cancel;
 mod matrix;
 mod memory;
 mod pool;
+mod quota;
+mod read;
 mod reported;
 mod scheduled;
 mod trace;

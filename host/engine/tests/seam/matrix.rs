@@ -1,9 +1,11 @@
 //! Every call that a copy makes, failed with every answer at its first, second and last time.
 
-use copyist_engine::{Cause, Errno, Mechanism, Preserve, Request, Side, Unsupported};
+use copyist_engine::{
+    Cause, Durability, Errno, Mechanism, Preserve, Reflink, Request, Side, Unsupported,
+};
 use rustix::fs::OFlags;
 
-use crate::bench::{Bench, Shape, Start, drive};
+use crate::bench::{Bench, SIZE, Shape, Start, drive};
 use crate::scheduled::{Call, Op, Outcome, Scheduled, When};
 
 /// Answers that say nothing about the file, the disk or the memory; 524 is the kernel's ENOTSUPP,
@@ -50,74 +52,83 @@ enum Fate {
     Failed(Cause),
 }
 
-/// By the call that fails, as a copy without a failure made it.
-fn fate(shape: Shape, call: &Call, errno: Errno) -> Fate {
-    let side = call.side;
-    let failed = Fate::Failed(Cause::Io(side, errno));
-    match (call.op, errno) {
-        // What a kernel copier answers is about the copier, unless it is one of a few.
-        (Op::Clone | Op::CopyRange | Op::SendFile | Op::Seek, _) => {
-            if FINAL.contains(&errno) {
-                Fate::Failed(Cause::Io(Side::Destination, errno))
-            } else {
-                Fate::Copied
-            }
-        }
-        // Nothing depends on them.
-        (Op::Advise | Op::Lock | Op::IsLocal | Op::Probe, _) => Fate::Copied,
-        // What was written is known to be lost only from here; of what was read there is nothing
-        // to lose. After an interruption it is closed, and nobody knows.
-        (Op::Close, _) if side == Side::Source => Fate::Copied,
-        (Op::Close | Op::Rename | Op::RenameExclusive, _) => failed,
-        (_, Errno::INTR) => Fate::Copied,
-        (Op::Read | Op::Write, Errno::AGAIN) => Fate::Copied,
-        (Op::Open, _) => open(call, errno),
-        // What was there is gone, so the copy makes a new file.
-        (Op::StatAt, Errno::NOENT) => Fate::Copied,
-        (Op::SetMode, _) if shape != Shape::Replace => Fate::Lost(Preserve::MODE),
-        (Op::SetTimes, _) => Fate::Lost(Preserve::TIMESTAMPS),
-        _ => failed,
-    }
-}
-
-fn open(call: &Call, errno: Errno) -> Fate {
-    let unnamed = call.flags.contains(OFlags::TMPFILE);
-    let staged = call.flags.contains(OFlags::CREATE) && !call.flags.contains(OFlags::EXCL);
-    match errno {
-        // A staged file with a name does as well.
-        _ if unnamed => Fate::Copied,
-        // Somebody's lease, which goes away.
-        Errno::AGAIN if !staged => Fate::Copied,
-        // Sockets, and FIFOs without a reader.
-        Errno::NXIO if !call.flags.contains(OFlags::CREATE) => {
-            Fate::Failed(Cause::Unsupported(Unsupported::Kind(call.side)))
-        }
-        // The file was there a moment ago: the copy looks again.
-        Errno::NOENT if call.side == Side::Destination && !call.flags.contains(OFlags::CREATE) => {
-            Fate::Copied
-        }
-        _ => Fate::Failed(Cause::Io(call.side, errno)),
-    }
-}
-
 /// One combination of the matrix.
 struct Case<'a> {
     bench: &'a Bench,
     shape: Shape,
     start: Start,
     preserve: Preserve,
+    /// Staged files have a name from the start.
+    named: bool,
 }
 
 impl Case<'_> {
+    fn system(&self) -> Scheduled {
+        let sys = self.start.system();
+        if self.named { sys.names_all() } else { sys }
+    }
+
     fn request(&self) -> Request {
         let mut request = self.bench.prepare(self.shape, self.start);
         request.options.preserve = self.preserve;
         request
     }
 
+    /// By the call that fails, as a copy without a failure made it.
+    fn fate(&self, call: &Call, errno: Errno) -> Fate {
+        let side = call.side;
+        let failed = Fate::Failed(Cause::Io(side, errno));
+        match (call.op, errno) {
+            // What a kernel copier answers is about the copier, unless it is one of a few.
+            (Op::Clone | Op::CopyRange | Op::SendFile | Op::Seek, _) => {
+                if FINAL.contains(&errno) {
+                    Fate::Failed(Cause::Io(Side::Destination, errno))
+                } else {
+                    Fate::Copied
+                }
+            }
+            // Nothing depends on them.
+            (Op::Advise | Op::Lock | Op::IsLocal | Op::Probe, _) => Fate::Copied,
+            // What was written is known to be lost only from here; of what was read there is nothing
+            // to lose. After an interruption it is closed, and nobody knows.
+            (Op::Close, _) if side == Side::Source => Fate::Copied,
+            (Op::Close | Op::Rename | Op::RenameExclusive, _) => failed,
+            (_, Errno::INTR) => Fate::Copied,
+            (Op::Read | Op::Write, Errno::AGAIN) => Fate::Copied,
+            (Op::Open, _) => self.open(call, errno),
+            // What was there is gone, so the copy makes a new file.
+            (Op::StatAt, Errno::NOENT) => Fate::Copied,
+            (Op::SetMode, _) if self.shape != Shape::Replace => Fate::Lost(Preserve::MODE),
+            (Op::SetTimes, _) => Fate::Lost(Preserve::TIMESTAMPS),
+            _ => failed,
+        }
+    }
+
+    fn open(&self, call: &Call, errno: Errno) -> Fate {
+        let unnamed = call.flags.contains(OFlags::TMPFILE);
+        let staged = self.named && call.side == Side::Destination;
+        match errno {
+            // A staged file with a name does as well.
+            _ if unnamed => Fate::Copied,
+            // Somebody's lease, which goes away.
+            Errno::AGAIN if !staged => Fate::Copied,
+            // Sockets, and FIFOs without a reader.
+            Errno::NXIO if !call.flags.contains(OFlags::CREATE) => {
+                Fate::Failed(Cause::Unsupported(Unsupported::Kind(call.side)))
+            }
+            // The file was there a moment ago: the copy looks again.
+            Errno::NOENT
+                if call.side == Side::Destination && !call.flags.contains(OFlags::CREATE) =>
+            {
+                Fate::Copied
+            }
+            _ => Fate::Failed(Cause::Io(call.side, errno)),
+        }
+    }
+
     /// The calls that it makes when none fails.
     fn rehearse(&self) -> Vec<Call> {
-        let sys = self.start.system().shared();
+        let sys = self.system().shared();
         let summary = drive(&sys.environment(), self.request()).expect("a copy without a failure");
         let what = || format!("{:?} {:?}, undisturbed", self.shape, self.start);
         self.bench.assert_copied(self.shape, &summary, &what);
@@ -127,13 +138,17 @@ impl Case<'_> {
     /// Runs it with one rule and checks what came of it.
     fn run(&self, rehearsal: &[Call], op: Op, when: When, outcome: Outcome, fate: &Fate) {
         let label = format!(
-            "{:?} {:?}: {op:?} {when:?} {outcome:?}",
-            self.shape, self.start
+            "{:?} {:?}, named: {}: {op:?} {when:?} {outcome:?}",
+            self.shape, self.start, self.named
         );
         let what = || label.clone();
         // A fallback takes two calls where a kernel copier took one.
         let most = 2 * rehearsal.len() + 30;
-        let sys = self.start.system().rule(op, when, outcome).at_most(most);
+        let mut sys = self.system().rule(op, when, outcome).at_most(most);
+        if op == Op::Close {
+            // A file system that reports at close(2) is none of those that are known not to.
+            sys = sys.rule(Op::IsLocal, When::From(1), Outcome::Nothing);
+        }
         let sys = sys.shared();
         let answer = drive(&sys.environment(), self.request());
         let calls = sys.calls();
@@ -159,10 +174,27 @@ impl Case<'_> {
         }
     }
 
+    /// Fails every call of the rehearsal with everything, and tells how often.
+    fn all_errors(&self) -> usize {
+        let rehearsal = self.rehearse();
+        let mut tried = 0;
+        for (op, calls) in by_op(&rehearsal) {
+            for n in times(calls.len()) {
+                for errno in REFUSALS.into_iter().chain(FINAL) {
+                    let fate = self.fate(&calls[n - 1], errno);
+                    self.run(&rehearsal, op, When::Nth(n), Outcome::Fail(errno), &fate);
+                    tried += 1;
+                }
+            }
+        }
+        tried
+    }
+
     /// A kernel copier that says EIO may have seen what the read and write loop does not: the copy
     /// is on stable storage before it counts.
     fn assert_synced_after_io_error(&self, calls: &[Call], label: &str) {
-        let copier = |call: &&Call| matches!(call.op, Op::Clone | Op::CopyRange | Op::SendFile);
+        let copier =
+            |call: &&Call| matches!(call.op, Op::Clone | Op::CopyRange | Op::SendFile | Op::Seek);
         let saw = calls
             .iter()
             .filter(copier)
@@ -196,31 +228,29 @@ fn by_op(rehearsal: &[Call]) -> Vec<(Op, Vec<Call>)> {
 /// All errors at all calls, for one mechanism to begin with.
 fn all_errors(start: Start) {
     let bench = Bench::new();
-    let mut seen = 0;
+    let mut tried = 0;
     for shape in Shape::ALL {
         let case = Case {
             bench: &bench,
             shape,
             start,
-            preserve: if shape == Shape::Replace {
-                Preserve::TIMESTAMPS
-            } else {
-                Preserve::MODE | Preserve::TIMESTAMPS
+            // A replaced file's mode is kept unless the source's is.
+            preserve: match shape {
+                Shape::Replace => Preserve::TIMESTAMPS,
+                _ => Preserve::MODE | Preserve::TIMESTAMPS,
             },
+            named: false,
         };
-        let rehearsal = case.rehearse();
-        for (op, calls) in by_op(&rehearsal) {
-            for n in times(calls.len()) {
-                for errno in REFUSALS.into_iter().chain(FINAL) {
-                    let fate = fate(shape, &calls[n - 1], errno);
-                    let outcome = Outcome::Fail(errno);
-                    case.run(&rehearsal, op, When::Nth(n), outcome, &fate);
-                    seen += 1;
-                }
+        tried += case.all_errors();
+        if matches!(shape, Shape::Replace | Shape::ReplaceNothing) {
+            tried += Case {
+                named: true,
+                ..case
             }
+            .all_errors();
         }
     }
-    assert!(seen > 1000, "only {seen} failures were tried");
+    assert!(tried > 2000, "only {tried} failures were tried");
 }
 
 #[test]
@@ -253,6 +283,7 @@ fn a_copier_that_fails_from_some_call_on_costs_no_byte() {
                 shape,
                 start,
                 preserve: Preserve::NONE,
+                named: false,
             };
             let rehearsal = case.rehearse();
             for (op, calls) in by_op(&rehearsal) {
@@ -282,6 +313,7 @@ fn a_call_that_moves_little_or_nothing_costs_no_byte() {
                 shape,
                 start,
                 preserve: Preserve::NONE,
+                named: false,
             };
             let rehearsal = case.rehearse();
             for (op, calls) in by_op(&rehearsal) {
@@ -344,6 +376,40 @@ fn the_whole_ladder_may_break_rung_by_rung() {
 }
 
 #[test]
+fn each_mechanism_alone_copies_all_where_it_works() {
+    let bench = Bench::new();
+    for only in Mechanism::ALL {
+        for shape in Shape::ALL {
+            let sys = Scheduled::new().clones().shared();
+            let mut request = bench.prepare(shape, Start::CopyRange);
+            request.options.tuning.only = Some(only);
+            let what = || format!("{only} {shape:?}");
+            // As the plan says: what appends is written, a clone is of all, and sendfile needs a
+            // position of its own.
+            let works = match shape {
+                Shape::Append => only == Mechanism::ReadWrite,
+                Shape::Window => only != Mechanism::Clone,
+                Shape::Descriptor => only != Mechanism::SendFile,
+                _ => true,
+            };
+            match drive(&sys.environment(), request) {
+                Ok(summary) => {
+                    assert!(works, "{}", what());
+                    bench.assert_copied(shape, &summary, &what);
+                    assert_eq!(summary.method, Some(only));
+                    let shared = if only == Mechanism::Clone { SIZE } else { 0 };
+                    assert_eq!(summary.shared, shared as u64);
+                }
+                Err(error) => {
+                    assert!(!works, "{}", what());
+                    bench.assert_failed(shape, &error.done, &what);
+                }
+            }
+        }
+    }
+}
+
+#[test]
 fn a_mechanism_alone_that_does_not_work_is_an_error_that_says_so() {
     let bench = Bench::new();
     for (only, op) in [
@@ -363,6 +429,102 @@ fn a_mechanism_alone_that_does_not_work_is_an_error_that_says_so() {
             assert_eq!(error.cause, wanted, "{only}");
             assert_eq!(error.done.refused, [(only, Some(Errno::INVAL))]);
             bench.assert_failed(shape, &error.done, &|| format!("{only} {shape:?}"));
+        }
+    }
+}
+
+#[test]
+fn a_required_clone_is_made_or_its_refusal_is_told() {
+    let bench = Bench::new();
+    for shape in [
+        Shape::New,
+        Shape::InPlace,
+        Shape::Replace,
+        Shape::Descriptor,
+    ] {
+        for errno in REFUSALS.into_iter().chain(FINAL) {
+            let sys = Scheduled::new()
+                .clones()
+                .rule(Op::Clone, When::Nth(1), Outcome::Fail(errno))
+                .shared();
+            let mut request = bench.prepare(shape, Start::Clone);
+            request.options.reflink = Reflink::Always;
+            let what = || format!("{shape:?} {errno:?}");
+            let cause = match errno {
+                Errno::INTR => {
+                    let summary = drive(&sys.environment(), request).expect("a second try");
+                    bench.assert_copied(shape, &summary, &what);
+                    continue;
+                }
+                errno if FINAL.contains(&errno) => Cause::Io(Side::Destination, errno),
+                _ => Cause::Unsupported(Unsupported::Clone),
+            };
+            let error = drive(&sys.environment(), request).expect_err("no clone");
+            assert_eq!(error.cause, cause, "{}", what());
+            bench.assert_failed(shape, &error.done, &what);
+            assert_eq!(sys.calls_of(Op::CopyRange), [], "{}", what());
+        }
+    }
+}
+
+#[test]
+fn a_required_attribute_that_is_refused_fails_the_copy() {
+    let bench = Bench::new();
+    for (attribute, op) in [
+        (Preserve::MODE, Op::SetMode),
+        (Preserve::TIMESTAMPS, Op::SetTimes),
+    ] {
+        for shape in [Shape::New, Shape::InPlace, Shape::Replace] {
+            for errno in [Errno::PERM, Errno::ROFS, Errno::OPNOTSUPP] {
+                let sys = Scheduled::new()
+                    .rule(op, When::From(1), Outcome::Fail(errno))
+                    .shared();
+                let mut request = bench.prepare(shape, Start::CopyRange);
+                request.options.require = attribute;
+                let error = drive(&sys.environment(), request).expect_err("it is required");
+                assert_eq!(error.cause, Cause::Io(Side::Destination, errno));
+                bench.assert_failed(shape, &error.done, &|| format!("{shape:?} {op:?}"));
+            }
+        }
+    }
+}
+
+/// The name is the point of no return: a directory that cannot be synced is an error, and the file
+/// stands there whole.
+#[test]
+fn a_failure_after_the_name_is_made_takes_nothing_back() {
+    let bench = Bench::new();
+    for shape in [Shape::New, Shape::Replace, Shape::ReplaceNothing] {
+        for op in [Op::Open, Op::Sync] {
+            for errno in REFUSALS.into_iter().chain(FINAL) {
+                let request = || {
+                    let mut request = bench.prepare(shape, Start::CopyRange);
+                    request.options.durability = Durability::Each;
+                    request
+                };
+                let sys = Scheduled::new().shared();
+                drive(&sys.environment(), request()).expect("a copy without a failure");
+                let last = sys.calls_of(op).len();
+                let sys = Scheduled::new()
+                    .rule(op, When::Nth(last), Outcome::Fail(errno))
+                    .shared();
+                let answer = drive(&sys.environment(), request());
+                let what = || format!("{shape:?} {op:?} {errno:?}");
+                // EINVAL: a file system that cannot sync directories promises nothing about names.
+                let passes = errno == Errno::INTR || (op, errno) == (Op::Sync, Errno::INVAL);
+                match answer {
+                    Ok(summary) => {
+                        assert!(passes, "{}", what());
+                        bench.assert_copied(shape, &summary, &what);
+                    }
+                    Err(error) => {
+                        assert!(!passes, "{}", what());
+                        assert_eq!(error.cause, Cause::Io(Side::Destination, errno));
+                        assert!(bench.read("to") == bench.content(), "{}", what());
+                        bench.assert_tidy(true, &what);
+                    }
+                }
+            }
         }
     }
 }

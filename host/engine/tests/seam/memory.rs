@@ -51,7 +51,11 @@ fn bun_43244_an_odd_destination_turns_nothing_off_for_another() {
     device.store(2, Ordering::Relaxed);
     assert_eq!(tried(Shape::Replace), (0, 0));
     // Another environment has heard nothing.
-    drive(&sys.environment(), bench.prepare(Shape::New, Start::CopyRange)).unwrap();
+    drive(
+        &sys.environment(),
+        bench.prepare(Shape::New, Start::CopyRange),
+    )
+    .unwrap();
     assert_eq!(sys.calls_of(Op::Clone).len(), 1);
 }
 

@@ -1,17 +1,19 @@
 //! The pool: a failure of one copy is its own, owners take turns, and everybody is told once.
 
+use std::fs::OpenOptions;
 use std::num::NonZeroUsize;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
-use std::sync::{Arc, Condvar, Mutex};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::{self, ThreadId};
 use std::time::{Duration, Instant};
 
 use copyist_engine::{
-    Cancel, Cause, Error, Owner, Pool, PoolOptions, ReadOptions, ReadRequest, Source, Summary,
+    Cancel, Cause, Errno, Error, Mechanism, Owner, Pool, PoolOptions, ReadOptions, ReadRequest,
+    Reflink, Request, Source, Summary,
 };
 
-use crate::bench::{Bench, CALL, SIZE, Shape, Start, noise};
+use crate::bench::{Bench, CALL, Shape, Start};
 use crate::scheduled::{Op, Outcome, SOURCE, Scheduled, When};
 
 /// How long a test waits for what must come before it fails. Nothing is measured by it.
@@ -31,17 +33,18 @@ struct Inner {
 
 impl Inner {
     fn set(&self, change: impl FnOnce(&mut (bool, bool))) {
-        change(&mut self.state.lock().expect("no panic under it"));
+        change(&mut self.state.lock().unwrap_or_else(PoisonError::into_inner));
         self.changed.notify_all();
     }
 
-    fn wait(&self, until: impl Fn((bool, bool)) -> bool, what: &str) {
-        let state = self.state.lock().expect("no panic under it");
-        let (state, _) = self
+    /// Whether it came to be in so much time.
+    fn wait(&self, until: impl Fn((bool, bool)) -> bool, patience: Duration) -> bool {
+        let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let waited = self
             .changed
-            .wait_timeout_while(state, patience(), |state| !until(*state))
-            .expect("no panic under it");
-        assert!(until(*state), "{what}");
+            .wait_timeout_while(state, patience, |state| !until(*state))
+            .unwrap_or_else(PoisonError::into_inner);
+        until(*waited.0)
     }
 }
 
@@ -55,12 +58,15 @@ impl Gate {
         let inner = self.0.clone();
         Outcome::after(move || {
             inner.set(|state| state.0 = true);
-            inner.wait(|state| state.1, "nobody opens the gate");
+            // Longer than anybody waits for what comes after it.
+            let opened = inner.wait(|state| state.1, 3 * patience());
+            assert!(opened, "nobody opens the gate");
         })
     }
 
     pub(crate) fn wait_until_reached(&self) {
-        self.0.wait(|state| state.0, "no call comes to the gate");
+        let reached = self.0.wait(|state| state.0, patience());
+        assert!(reached, "no call comes to the gate");
     }
 
     pub(crate) fn open(&self) {
@@ -85,10 +91,7 @@ fn pool(threads: usize, sys: &Arc<Scheduled>) -> Pool {
 }
 
 /// Reports a copy's outcome under a name.
-fn tell<T>(
-    to: &Sender<(T, Answer)>,
-    name: T,
-) -> impl FnOnce(Answer) + Send + use<T>
+fn tell<T>(to: &Sender<(T, Answer)>, name: T) -> impl FnOnce(Answer) + Send + use<T>
 where
     T: Send + 'static,
 {
@@ -165,7 +168,12 @@ fn a_panic_of_the_one_who_is_told_is_not_the_pools() {
     pool.copy(Owner(1), bench.request("one"), Cancel::new(), |_| {
         panic!("as the test wants")
     });
-    pool.copy(Owner(1), bench.request("two"), Cancel::new(), tell(&send, ()));
+    pool.copy(
+        Owner(1),
+        bench.request("two"),
+        Cancel::new(),
+        tell(&send, ()),
+    );
     next(&receive).1.unwrap();
     assert_eq!(pool.threads(), 1);
 }
@@ -193,18 +201,27 @@ fn owners_take_turns() {
     copy(3, "c2");
     assert_eq!(pool.queued(), 6);
     gate.open();
-    let order: Vec<_> = (0..7).map(|_| next(&receive).0).collect();
-    assert_eq!(order, ["first", "a1", "b1", "c1", "a2", "c2", "a3"]);
+    for _ in 0..7 {
+        next(&receive).1.unwrap();
+    }
     assert_eq!(pool.threads(), 1);
+    // In turn, though one that takes long may come back in between: so of each owner the first.
+    let mut order = sys.opened();
+    order.retain(|path| {
+        ["a1", "a2", "a3", "b1", "c1"]
+            .iter()
+            .any(|name| path.ends_with(name))
+    });
+    let order: Vec<_> = order
+        .iter()
+        .map(|path| path.display().to_string())
+        .collect();
+    assert_eq!(order, ["a1", "b1", "c1", "a2", "a3"]);
 }
 
 /// A source whose every read takes longer than a slice.
-fn slow(bench: &Bench) -> (Scheduled, copyist_engine::Request) {
-    let sys = Scheduled::new().rule(
-        Op::Read,
-        When::From(1),
-        Outcome::after(longer_than_a_slice),
-    );
+fn slow(bench: &Bench) -> (Scheduled, Request) {
+    let sys = Scheduled::new().rule(Op::Read, When::From(1), Outcome::after(longer_than_a_slice));
     (sys, bench.prepare(Shape::New, Start::ReadWrite))
 }
 
@@ -219,7 +236,7 @@ fn a_long_copy_gives_way_to_another_owner() {
     pool.copy(Owner(1), long, Cancel::new(), tell(&send, "long"));
     gate.wait_until_reached();
     let mut short = bench.request("short");
-    short.options.reflink = copyist_engine::Reflink::Never;
+    short.options.reflink = Reflink::Never;
     pool.copy(Owner(2), short, Cancel::new(), tell(&send, "short"));
     gate.open();
     let order = [next(&receive).0, next(&receive).0];
@@ -274,11 +291,7 @@ fn a_call_that_does_not_return_is_counted_until_it_does() {
     gate.open();
     next(&receive).1.unwrap();
     // The caller is told from within, so the thread is out of it a moment later.
-    let until = Instant::now() + patience();
-    while pool.stuck() != 0 {
-        assert!(Instant::now() < until, "it is counted for ever");
-        thread::yield_now();
-    }
+    wait_until(|| pool.stuck() == 0, "it is counted for ever");
     // Between the calls of a copy, and in a thread without work, nothing is stuck.
     assert_eq!(pool.threads(), 1);
 }
@@ -352,11 +365,7 @@ fn a_cancel_ends_a_copy_that_waits_to_try_again() {
     // A lease that is never given up.
     let sys = Scheduled::new()
         .rule(Op::Open, When::Nth(1), tried.outcome())
-        .rule(
-            Op::Open,
-            When::From(2),
-            Outcome::Fail(copyist_engine::Errno::AGAIN),
-        )
+        .rule(Op::Open, When::From(2), Outcome::Fail(Errno::AGAIN))
         .shared();
     let pool = pool(1, &sys);
     let (send, receive) = channel();
@@ -370,45 +379,69 @@ fn a_cancel_ends_a_copy_that_waits_to_try_again() {
     bench.assert_failed(Shape::New, &error.done, &|| "cancelled".into());
 }
 
-/// A system whose first open fails until `free` is set, as if another process had a lease.
-fn leased(free: &Arc<AtomicBool>) -> (Arc<AtomicUsize>, Arc<dyn Fn() -> bool + Send + Sync>) {
-    let tries = Arc::new(AtomicUsize::new(0));
-    let counted = tries.clone();
-    let free = free.clone();
-    let is_held = Arc::new(move || {
-        counted.fetch_add(1, Ordering::SeqCst);
-        !free.load(Ordering::SeqCst)
-    });
-    (tries, is_held)
+/// A file that another process has a lease on until the test says that it is free.
+struct Leased {
+    free: Arc<AtomicBool>,
+    tries: Arc<AtomicUsize>,
+}
+
+impl Leased {
+    const NAME: &str = "leased";
+
+    fn new(bench: &Bench) -> Self {
+        std::fs::write(bench.path(Self::NAME), "leased").expect("room");
+        Self {
+            free: Arc::default(),
+            tries: Arc::default(),
+        }
+    }
+
+    fn on(&self, sys: Scheduled) -> Scheduled {
+        let (free, tries) = (self.free.clone(), self.tries.clone());
+        sys.lease(Self::NAME, move || {
+            tries.fetch_add(1, Ordering::SeqCst);
+            !free.load(Ordering::SeqCst)
+        })
+    }
+
+    fn request(&self, bench: &Bench) -> Request {
+        let mut request = bench.request("to");
+        request.source = Source::Path(bench.at(Self::NAME));
+        request.options.tuning.only = Some(Mechanism::SendFile);
+        request
+    }
+
+    fn wait_until_tried(&self) {
+        wait_until(
+            || self.tries.load(Ordering::SeqCst) > 0,
+            "nobody tries to open it",
+        );
+    }
+}
+
+fn wait_until(is_so: impl Fn() -> bool, what: &str) {
+    let until = Instant::now() + patience();
+    while !is_so() {
+        assert!(Instant::now() < until, "{what}");
+        thread::yield_now();
+    }
 }
 
 #[test]
 fn a_copy_that_tries_again_is_not_kept_waiting_by_one_that_blocks() {
     let bench = Bench::new();
-    std::fs::write(bench.path("leased"), "leased").unwrap();
-    let free = Arc::new(AtomicBool::new(false));
-    let (tries, is_held) = leased(&free);
+    let leased = Leased::new(&bench);
     let gate = Gate::new();
-    let sys = Scheduled::new()
-        .lease("leased", is_held)
-        .rule(Op::Read, When::Nth(1), gate.outcome())
-        .shared();
-    let pool = pool(2, &sys);
+    let sys = Scheduled::new().rule(Op::CopyRange, When::Nth(1), gate.outcome());
+    let pool = pool(2, &leased.on(sys).shared());
     let (send, receive) = channel();
-    let mut patient = bench.request("to");
-    patient.source = Source::Path(bench.at("leased"));
-    patient.options.limits = copyist_engine::Limits::default();
-    pool.copy(Owner(1), patient, Cancel::new(), tell(&send, "patient"));
-    let until = Instant::now() + patience();
-    while tries.load(Ordering::SeqCst) == 0 {
-        assert!(Instant::now() < until, "it is not tried");
-        thread::yield_now();
-    }
-    let mut stuck = bench.request("stuck");
-    stuck.options.tuning.force_fallback = true;
-    pool.copy(Owner(2), stuck, Cancel::new(), tell(&send, "stuck"));
+    let request = leased.request(&bench);
+    pool.copy(Owner(1), request, Cancel::new(), tell(&send, "patient"));
+    leased.wait_until_tried();
+    let request = bench.request("stuck");
+    pool.copy(Owner(2), request, Cancel::new(), tell(&send, "stuck"));
     gate.wait_until_reached();
-    free.store(true, Ordering::SeqCst);
+    leased.free.store(true, Ordering::SeqCst);
     let first = receive.recv_timeout(patience());
     gate.open();
     assert_eq!(first.expect("nobody tries again").0, "patient");
@@ -417,41 +450,26 @@ fn a_copy_that_tries_again_is_not_kept_waiting_by_one_that_blocks() {
 
 #[test]
 fn a_copy_that_tries_again_gets_its_turn_from_a_long_one() {
-    let bench = Bench::of(noise(SIZE, 1));
-    std::fs::write(bench.path("leased"), "leased").unwrap();
-    let free = Arc::new(AtomicBool::new(false));
-    let (tries, is_held) = leased(&free);
-    // The long copy's source has no end before the other has got in.
+    let bench = Bench::new();
+    let leased = Leased::new(&bench);
+    let sys = Scheduled::new().rule(
+        Op::CopyRange,
+        When::From(1),
+        Outcome::after(longer_than_a_slice),
+    );
+    let pool = pool(1, &leased.on(sys).shared());
     let (send, receive) = channel();
-    let sys = Scheduled::new()
-        .lease("leased", is_held)
-        .rule(
-            Op::CopyRange,
-            When::From(1),
-            Outcome::Claim(CALL),
-        )
-        .shared();
-    let pool = pool(1, &sys);
-    let mut patient = bench.request("to");
-    patient.source = Source::Path(bench.at("leased"));
-    patient.options.tuning.force_fallback = true;
-    pool.copy(Owner(1), patient, Cancel::new(), tell(&send, "patient"));
-    let until = Instant::now() + patience();
-    while tries.load(Ordering::SeqCst) == 0 {
-        assert!(Instant::now() < until, "it is not tried");
-        thread::yield_now();
-    }
-    let cancel = Cancel::new();
-    std::fs::OpenOptions::new()
-        .write(true)
-        .open(bench.path(SOURCE))
-        .unwrap()
-        .set_len(1 << 50)
-        .unwrap();
+    let request = leased.request(&bench);
+    pool.copy(Owner(1), request, Cancel::new(), tell(&send, "patient"));
+    leased.wait_until_tried();
+    // It does not end while the test waits.
+    let source = OpenOptions::new().write(true).open(bench.path(SOURCE));
+    source.unwrap().set_len(1 << 40).unwrap();
     let mut long = bench.request("long");
     long.options.tuning.call_size = NonZeroUsize::new(CALL);
+    let cancel = Cancel::new();
     pool.copy(Owner(2), long, cancel.clone(), tell(&send, "long"));
-    free.store(true, Ordering::SeqCst);
+    leased.free.store(true, Ordering::SeqCst);
     let first = receive.recv_timeout(patience());
     cancel.cancel();
     assert_eq!(first.expect("nobody gives way").0, "patient");
@@ -480,12 +498,17 @@ fn a_drop_answers_everybody_once_and_cleans_up_elsewhere() {
     pool.copy(Owner(1), begun, Cancel::new(), tell(&send, "begun"));
     slow_start.wait_until_reached();
     let mut in_a_call = bench.request("in a call");
-    in_a_call.options.reflink = copyist_engine::Reflink::Never;
+    in_a_call.options.reflink = Reflink::Never;
     pool.copy(Owner(2), in_a_call, Cancel::new(), tell(&send, "in a call"));
     slow_start.open();
     blocked.wait_until_reached();
     for name in ["queued 1", "queued 2"] {
-        pool.copy(Owner(1), bench.request(name), Cancel::new(), tell(&send, name));
+        pool.copy(
+            Owner(1),
+            bench.request(name),
+            Cancel::new(),
+            tell(&send, name),
+        );
     }
     let told = tell(&send, "a read");
     let read = ReadRequest {

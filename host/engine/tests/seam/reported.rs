@@ -54,7 +54,9 @@ fn bun_43398_a_fallback_in_the_middle_goes_on_from_there() {
         let summary = drive(&sys.environment(), request).unwrap();
         bench.assert_copied(Shape::InPlace, &summary, &|| format!("{op:?}"));
         let calls = sys.calls();
-        let failed = calls.iter().position(|call| call.answer == Err(Errno::INVAL));
+        let failed = calls
+            .iter()
+            .position(|call| call.answer == Err(Errno::INVAL));
         let next = calls[failed.unwrap() + 1..]
             .iter()
             .find(|call| matches!(call.op, Op::SendFile | Op::Read));
@@ -76,7 +78,7 @@ fn reflink_3_no_call_moves_more_than_0x7ffff000_bytes() {
     sparse.set_len(HUGE).unwrap();
     for (start, op, _) in COPIERS {
         let sys = Scheduled::new()
-            .rule(op, When::From(1), Outcome::Claim(MOST))
+            .rule(op, When::From(1), Outcome::Claim(MOST, HUGE))
             .shared();
         let mut request = bench.prepare(Shape::New, start);
         request.options.tuning.call_size = NonZeroUsize::new(usize::MAX);
@@ -104,7 +106,10 @@ fn deepin_948_a_server_that_moves_4_mib_a_call_moves_all() {
         request.options.tuning.call_size = NonZeroUsize::new(1 << 30);
         let summary = drive(&sys.environment(), request).unwrap();
         bench.assert_copied(Shape::New, &summary, &|| format!("{op:?}"));
-        assert_eq!(summary.refused.len(), usize::from(start == Start::CopyRange));
+        assert_eq!(
+            summary.refused.len(),
+            usize::from(start == Start::CopyRange)
+        );
         assert_eq!(sys.calls_of(op).len(), 3);
     }
 }
@@ -154,6 +159,39 @@ fn bun_32859_a_window_ends_where_it_ends_on_every_arm() {
                 }
             }
         }
+    }
+}
+
+#[test]
+fn a_window_beyond_the_end_of_a_source_that_grows_ends_where_it_ends() {
+    let end = SIZE + 100;
+    for (start, op) in [
+        (Start::CopyRange, Op::CopyRange),
+        (Start::SendFile, Op::SendFile),
+        (Start::ReadWrite, Op::Read),
+    ] {
+        let bench = Bench::new();
+        let source = OpenOptions::new().write(true).open(bench.path(SOURCE));
+        let source = source.unwrap();
+        let grow = Outcome::after(move || {
+            source.write_all_at(&noise(SIZE, 9), SIZE as u64).unwrap();
+        });
+        let sys = Scheduled::new().rule(op, When::Nth(1), grow).shared();
+        let mut request = bench.prepare(Shape::InPlace, start);
+        request.options.window = Some(Window {
+            source_offset: 0,
+            length: Some(end as u64),
+            destination_offset: 0,
+        });
+        let summary = drive(&sys.environment(), request).unwrap();
+        assert_eq!(summary.bytes, end as u64, "{op:?}");
+        let found = bench.read("to");
+        let wanted = [bench.content(), &noise(SIZE, 9)].concat();
+        assert!(found[..end] == wanted[..end], "{op:?}");
+        assert!(
+            found[end..] == bench.old()[end..],
+            "{op:?}: beyond the window"
+        );
     }
 }
 
@@ -242,7 +280,11 @@ fn a_source_that_grows_is_copied_to_its_end() {
         (Start::ReadWrite, Op::Read),
     ] {
         // At the last data call, and when the end is being confirmed.
-        for (op, n) in [(op, 1), (op, 6), (Op::Read, if op == Op::Read { 7 } else { 1 })] {
+        for (op, n) in [
+            (op, 1),
+            (op, 6),
+            (Op::Read, if op == Op::Read { 7 } else { 1 }),
+        ] {
             fs::write(bench.path(SOURCE), bench.content()).unwrap();
             let more = noise(3 * CALL, 9);
             let added = more.clone();
@@ -290,7 +332,7 @@ fn libuv_5151_a_write_that_moves_nothing_or_fails_ends_the_copy() {
     }
     // Once is no failure.
     let sys = Scheduled::new()
-        .rule(Op::Write, When::Odd, Outcome::Nothing)
+        .rule(Op::Write, When::Every(2), Outcome::Nothing)
         .shared();
     let request = bench.prepare(Shape::New, Start::ReadWrite);
     let summary = drive(&sys.environment(), request).unwrap();
@@ -319,7 +361,12 @@ fn polars_21002_a_full_quota_told_only_at_close_is_a_failure() {
                     continue;
                 }
                 let error = answer.unwrap_err();
-                assert_eq!(error.cause, Cause::Io(Side::Destination, errno), "{}", what());
+                assert_eq!(
+                    error.cause,
+                    Cause::Io(Side::Destination, errno),
+                    "{}",
+                    what()
+                );
                 bench.assert_failed(shape, &error.done, &what);
             }
         }
@@ -379,7 +426,11 @@ fn golang_42334_an_eio_of_a_copier_is_decided_by_the_loop_and_a_sync() {
         // Synced after the last byte, and before anybody sees the file.
         let ops = sys.ops();
         let place = |op| ops.iter().rposition(|made| *made == op).unwrap();
-        let last_copier = place(if start == Start::Clone { Op::CopyRange } else { Op::Read });
+        let last_copier = place(if start == Start::Clone {
+            Op::CopyRange
+        } else {
+            Op::Read
+        });
         assert!(last_copier < place(Op::Sync) && place(Op::Sync) < place(Op::Link));
         // A true one comes back from the loop, or from the sync.
         for (broken, side) in [
@@ -441,12 +492,7 @@ fn zig_6516_an_answer_that_cannot_be_is_no_panic() {
 #[test]
 fn fs_safe_301_a_full_disk_is_not_covered_up_by_another_try() {
     let bench = Bench::new();
-    for errno in [
-        Errno::NOSPC,
-        Errno::DQUOT,
-        Errno::NOMEM,
-        Errno::CANCELED,
-    ] {
+    for errno in [Errno::NOSPC, Errno::DQUOT, Errno::NOMEM, Errno::CANCELED] {
         for (start, op) in [
             (Start::Clone, Op::Clone),
             (Start::CopyRange, Op::CopyRange),
@@ -506,7 +552,7 @@ fn openzfs_15728_a_clone_that_is_cut_short_is_copied_anew() {
     }
 }
 
-/// Signals that interrupt every other call of every kind.
+/// Signals that interrupt every third call of every kind.
 #[test]
 fn a_storm_of_interruptions_costs_no_byte() {
     let bench = Bench::new();
@@ -529,7 +575,7 @@ fn a_storm_of_interruptions_costs_no_byte() {
                 Op::Link,
                 Op::IsLocal,
             ] {
-                sys = sys.rule(op, When::Odd, Outcome::Fail(Errno::INTR));
+                sys = sys.rule(op, When::Every(3), Outcome::Fail(Errno::INTR));
             }
             let sys = sys.shared();
             let mut request = bench.prepare(shape, start);

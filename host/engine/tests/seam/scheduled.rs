@@ -63,7 +63,8 @@ pub(crate) struct Call {
 pub(crate) enum When {
     Nth(usize),
     From(usize),
-    Odd,
+    /// The first, and every so many after it.
+    Every(usize),
 }
 
 impl When {
@@ -71,7 +72,7 @@ impl When {
         match self {
             Self::Nth(n) => count == n,
             Self::From(n) => count >= n,
-            Self::Odd => count % 2 == 1,
+            Self::Every(n) => (count - 1).is_multiple_of(n),
         }
     }
 }
@@ -84,8 +85,9 @@ pub(crate) enum Outcome {
     Nothing,
     /// At most so many bytes are moved, and it says so.
     Short(usize),
-    /// At most so many bytes are said to be moved, and none are.
-    Claim(usize),
+    /// At most so many bytes, and none beyond this place in the source, are said to be moved; none
+    /// are.
+    Claim(usize, u64),
     /// Something else happens, then the call.
     After(Arc<dyn Fn() + Send + Sync>),
     Panic,
@@ -103,13 +105,15 @@ impl fmt::Debug for Outcome {
             Self::Fail(errno) => write!(f, "fails with {errno:?}"),
             Self::Nothing => f.write_str("does nothing"),
             Self::Short(most) => write!(f, "moves at most {most}"),
-            Self::Claim(most) => write!(f, "claims at most {most}"),
+            Self::Claim(most, end) => write!(f, "claims at most {most} up to {end}"),
             Self::After(_) => f.write_str("comes after something else"),
             Self::Panic => f.write_str("panics"),
         }
     }
 }
 
+/// Whether somebody has a lease on the file of this name, asked at every open.
+type Lease = (&'static str, Arc<dyn Fn() -> bool + Send + Sync>);
 type Forge = Box<dyn Fn(Side, &mut FileInfo) + Send + Sync>;
 
 /// See the module. Its file system makes no clones unless [`clones`](Self::clones) says so,
@@ -117,8 +121,10 @@ type Forge = Box<dyn Fn(Side, &mut FileInfo) + Send + Sync>;
 pub(crate) struct Scheduled {
     native: Arc<dyn Sys>,
     rules: Vec<(Op, When, Outcome)>,
+    lease: Option<Lease>,
     forge: Option<Forge>,
     clones: bool,
+    unnamed: bool,
     most: usize,
     /// How the path of the source ends, and its device and inode once it was opened or looked at.
     source: Mutex<Option<(u64, u64)>>,
@@ -128,6 +134,7 @@ pub(crate) struct Scheduled {
 #[derive(Default)]
 struct State {
     calls: Vec<Call>,
+    opened: Vec<PathBuf>,
     counts: HashMap<Op, usize>,
 }
 
@@ -143,8 +150,10 @@ impl Scheduled {
         Self {
             native: native(),
             rules: Vec::new(),
+            lease: None,
             forge: None,
             clones: false,
+            unnamed: true,
             most: usize::MAX,
             source: Mutex::default(),
             state: Mutex::default(),
@@ -154,6 +163,16 @@ impl Scheduled {
     /// Adds a rule. Of several about one call the first counts.
     pub(crate) fn rule(mut self, op: Op, when: When, outcome: Outcome) -> Self {
         self.rules.push((op, when, outcome));
+        self
+    }
+
+    /// Opens of this name answer `EAGAIN` as long as `is_held` says so.
+    pub(crate) fn lease(
+        mut self,
+        name: &'static str,
+        is_held: impl Fn() -> bool + Send + Sync + 'static,
+    ) -> Self {
+        self.lease = Some((name, Arc::new(is_held)));
         self
     }
 
@@ -169,6 +188,12 @@ impl Scheduled {
     /// A clone succeeds. The bytes are the same; nothing is shared.
     pub(crate) fn clones(mut self) -> Self {
         self.clones = true;
+        self
+    }
+
+    /// It has no files without a name.
+    pub(crate) fn names_all(mut self) -> Self {
+        self.unnamed = false;
         self
     }
 
@@ -215,6 +240,18 @@ impl Scheduled {
     /// The calls so far by their names.
     pub(crate) fn ops(&self) -> Vec<Op> {
         self.calls().iter().map(|call| call.op).collect()
+    }
+
+    /// The calls so far that are about one end, by their names.
+    pub(crate) fn ops_about(&self, side: Side) -> Vec<Op> {
+        let mut calls = self.calls();
+        calls.retain(|call| call.side == side);
+        calls.iter().map(|call| call.op).collect()
+    }
+
+    /// What was opened so far, in order.
+    pub(crate) fn opened(&self) -> Vec<PathBuf> {
+        lock(&self.state).opened.clone()
     }
 
     /// Forgets the calls so far; the schedule goes on.
@@ -267,7 +304,10 @@ impl Scheduled {
             Some(Outcome::Fail(errno)) => Err(errno),
             Some(Outcome::Nothing) => Ok(0),
             Some(Outcome::Short(most)) => native(call.length.min(most)),
-            Some(Outcome::Claim(most)) => Ok(call.length.min(most)),
+            Some(Outcome::Claim(most, end)) => {
+                let left = usize::try_from(end.saturating_sub(call.from)).unwrap_or(usize::MAX);
+                Ok(call.length.min(most).min(left))
+            }
             Some(Outcome::After(hook)) => {
                 hook();
                 native(call.length)
@@ -295,7 +335,7 @@ impl Scheduled {
                 hook();
                 native()
             }
-            Some(Outcome::Short(_) | Outcome::Claim(_)) | None => native(),
+            Some(Outcome::Short(_) | Outcome::Claim(..)) | None => native(),
         };
         self.leave(place, answer.as_ref().map(|_| 0).map_err(|errno| *errno));
         answer
@@ -303,11 +343,9 @@ impl Scheduled {
 
     fn copy_all(&self, source: BorrowedFd<'_>, destination: BorrowedFd<'_>) -> Result<()> {
         let mut bytes = Vec::with_capacity(1 << 20);
-        while self
-            .native
-            .read_spare(source, &mut bytes, bytes.len() as u64)?
-            > 0
-        {
+        let mut taken = 0;
+        while self.native.read_spare(source, &mut bytes, taken)? > 0 {
+            taken = bytes.len() as u64;
             bytes.reserve(1 << 20);
         }
         let mut done = 0;
@@ -361,11 +399,21 @@ impl Sys for Scheduled {
             ..call(Op::Open, side)
         };
         let opened = self.other(call, Err(Errno::NOENT), || {
+            if let Some((name, is_held)) = &self.lease
+                && path.ends_with(name)
+                && is_held()
+            {
+                return Err(Errno::AGAIN);
+            }
+            if !self.unnamed && flags.contains(OFlags::TMPFILE) {
+                return Err(Errno::OPNOTSUPP);
+            }
             self.native.open(at, path, flags, mode)
         })?;
         if is_source {
             self.note_source(opened.as_fd());
         }
+        lock(&self.state).opened.push(path.to_owned());
         Ok(opened)
     }
 
@@ -436,13 +484,8 @@ impl Sys for Scheduled {
             ..call(Op::CopyRange, Side::Destination)
         };
         self.data(call, |most| {
-            self.native.copy_range(
-                source,
-                source_offset,
-                destination,
-                destination_offset,
-                most,
-            )
+            self.native
+                .copy_range(source, source_offset, destination, destination_offset, most)
         })
     }
 

@@ -7,33 +7,42 @@ use wasmtime::{Result, Trap};
 use crate::bindings::types::{Destination, Failure, Source, Summary};
 use crate::bindings::{copy, sync};
 use crate::convert;
-use crate::copier::CopyRequest;
+use crate::copier::{CopyRequest, refused};
 use crate::ctx::CopyCtxView;
-use crate::ticket::Ended;
+use crate::report::What;
+use crate::ticket::{Ended, Ticket};
 
 type Engine = copyist_engine::Summary;
 
 impl CopyCtxView<'_> {
-    fn copy_request(
+    fn submit_copy(
         &self,
         source: Source,
         destination: Destination,
         options: Option<Resource<Options>>,
-    ) -> Result<Result<CopyRequest, Failure>> {
+    ) -> Result<Ticket<Engine>> {
         let options = self.options(options)?;
-        let (source, destination) = match (self.source(source)?, self.destination(destination)?) {
-            (Ok(source), Ok(destination)) => (source, destination),
-            (Err(cause), _) | (_, Err(cause)) => return Ok(Err(convert::refused(cause))),
+        let (source, destination) = (self.source(source)?, self.destination(destination)?);
+        let why = match (source.found, destination.found) {
+            (Ok((source, source_rights)), Ok((destination, destination_rights))) => {
+                return Ok(self.ctx.copier().submit(CopyRequest {
+                    request: Request {
+                        source,
+                        destination,
+                        options,
+                    },
+                    source_rights,
+                    destination_rights,
+                }));
+            }
+            (Err(cause), _) => refused(cause, source.path.clone()),
+            (_, Err(cause)) => refused(cause, destination.path.clone()),
         };
-        Ok(Ok(CopyRequest {
-            request: Request {
-                source: source.0,
-                destination: destination.0,
-                options,
-            },
-            source_rights: source.1,
-            destination_rights: destination.1,
-        }))
+        let (source, destination) = (source.path, destination.path);
+        Ok(self
+            .ctx
+            .copier()
+            .refuse(What::Copy, source, destination, why))
     }
 }
 
@@ -52,10 +61,7 @@ impl copy::Host for CopyCtxView<'_> {
         destination: Destination,
         options: Option<Resource<Options>>,
     ) -> Result<Result<Summary, Failure>> {
-        match self.copy_request(source, destination, options)? {
-            Ok(request) => answer(self.ctx.copier().submit(request).await),
-            Err(failure) => Ok(Err(failure)),
-        }
+        answer(self.submit_copy(source, destination, options)?.await)
     }
 }
 
@@ -66,9 +72,6 @@ impl sync::copy::Host for CopyCtxView<'_> {
         destination: Destination,
         options: Option<Resource<Options>>,
     ) -> Result<Result<Summary, Failure>> {
-        match self.copy_request(source, destination, options)? {
-            Ok(request) => answer(self.ctx.copier().submit(request).wait()),
-            Err(failure) => Ok(Err(failure)),
-        }
+        answer(self.submit_copy(source, destination, options)?.wait())
     }
 }

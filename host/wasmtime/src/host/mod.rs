@@ -11,6 +11,7 @@ use wasmtime::component::{HasData, Linker};
 use crate::bindings::{copy as copy_bindings, read as read_bindings, sync, types};
 use crate::ctx::{CopyCtxView, CopyView};
 
+#[expect(unreachable_pub, reason = "the bindings want it public")]
 pub use endpoints::Endpoint;
 
 /// What the linker is told about a store's data.

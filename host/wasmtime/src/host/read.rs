@@ -7,31 +7,38 @@ use wasmtime::{Result, Trap};
 use crate::bindings::types::{Failure, Source};
 use crate::bindings::{read, sync};
 use crate::convert;
-use crate::copier::ReadRequest;
+use crate::copier::{Copier, ReadRequest, refused};
 use crate::ctx::CopyCtxView;
-use crate::ticket::Ended;
+use crate::report::What;
+use crate::ticket::{Ended, Ticket};
 
 impl CopyCtxView<'_> {
-    fn read_request(
+    fn submit_read<T: Send + 'static>(
         &self,
         source: Source,
         options: Option<Resource<Options>>,
         limit: u64,
-    ) -> Result<Result<ReadRequest, Failure>> {
+        submit: fn(&Copier, ReadRequest) -> Ticket<T>,
+    ) -> Result<Ticket<T>> {
         let window = self.options(options)?.window;
-        if window.is_some_and(|window| window.destination_offset != 0) {
-            let nowhere = Cause::Io(Side::Destination, Errno::INVAL);
-            return Ok(Err(convert::refused(nowhere)));
-        }
-        Ok(match self.source(source)? {
-            Ok((source, rights)) => Ok(ReadRequest {
-                source,
-                rights,
-                window,
-                limit,
-            }),
-            Err(cause) => Err(convert::refused(cause)),
-        })
+        let source = self.source(source)?;
+        let why = match source.found {
+            // A read has no destination to begin anywhere in.
+            Ok(_) if window.is_some_and(|window| window.destination_offset != 0) => {
+                refused(Cause::Io(Side::Destination, Errno::INVAL), None)
+            }
+            Ok((source, rights)) => {
+                let request = ReadRequest {
+                    source,
+                    rights,
+                    window,
+                    limit,
+                };
+                return Ok(submit(self.ctx.copier(), request));
+            }
+            Err(cause) => refused(cause, source.path.clone()),
+        };
+        Ok(self.ctx.copier().refuse(What::Read, source.path, None, why))
     }
 }
 
@@ -49,10 +56,10 @@ impl read::Host for CopyCtxView<'_> {
         options: Option<Resource<Options>>,
         limit: u64,
     ) -> Result<Result<Vec<u8>, Failure>> {
-        match self.read_request(source, options, limit)? {
-            Ok(request) => answer(self.ctx.copier().submit_read(request).await),
-            Err(failure) => Ok(Err(failure)),
-        }
+        answer(
+            self.submit_read(source, options, limit, Copier::submit_read)?
+                .await,
+        )
     }
 
     async fn text(
@@ -61,10 +68,10 @@ impl read::Host for CopyCtxView<'_> {
         options: Option<Resource<Options>>,
         limit: u64,
     ) -> Result<Result<String, Failure>> {
-        match self.read_request(source, options, limit)? {
-            Ok(request) => answer(self.ctx.copier().submit_read_text(request).await),
-            Err(failure) => Ok(Err(failure)),
-        }
+        answer(
+            self.submit_read(source, options, limit, Copier::submit_read_text)?
+                .await,
+        )
     }
 }
 
@@ -75,10 +82,10 @@ impl sync::read::Host for CopyCtxView<'_> {
         options: Option<Resource<Options>>,
         limit: u64,
     ) -> Result<Result<Vec<u8>, Failure>> {
-        match self.read_request(source, options, limit)? {
-            Ok(request) => answer(self.ctx.copier().submit_read(request).wait()),
-            Err(failure) => Ok(Err(failure)),
-        }
+        answer(
+            self.submit_read(source, options, limit, Copier::submit_read)?
+                .wait(),
+        )
     }
 
     fn text(
@@ -87,9 +94,9 @@ impl sync::read::Host for CopyCtxView<'_> {
         options: Option<Resource<Options>>,
         limit: u64,
     ) -> Result<Result<String, Failure>> {
-        match self.read_request(source, options, limit)? {
-            Ok(request) => answer(self.ctx.copier().submit_read_text(request).wait()),
-            Err(failure) => Ok(Err(failure)),
-        }
+        answer(
+            self.submit_read(source, options, limit, Copier::submit_read_text)?
+                .wait(),
+        )
     }
 }

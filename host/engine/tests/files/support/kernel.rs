@@ -14,14 +14,15 @@ use std::path::Path;
 
 /// A tmpfs of its own that no mount table shows and that is gone with its handle. Root only.
 pub(crate) fn tmpfs(size: &CStr) -> io::Result<File> {
-    // SAFETY (of all calls here): the strings end in NUL and outlive the call, and descriptors
-    // that come back are nobody else's.
+    // SAFETY: the strings of these calls end in NUL and outlive them, and descriptors that come
+    // back are nobody else's.
     let context = unsafe { fd(libc::syscall(libc::SYS_fsopen, c"tmpfs".as_ptr(), 1))? };
-    let configure = |command: libc::c_uint, key: *const libc::c_char, value: *const libc::c_char| {
-        let fd = context.as_raw_fd();
-        // SAFETY: as above.
-        answer(unsafe { libc::syscall(libc::SYS_fsconfig, fd, command, key, value, 0) })
-    };
+    let configure =
+        |command: libc::c_uint, key: *const libc::c_char, value: *const libc::c_char| {
+            let fd = context.as_raw_fd();
+            // SAFETY: as above.
+            answer(unsafe { libc::syscall(libc::SYS_fsconfig, fd, command, key, value, 0) })
+        };
     const SET_STRING: libc::c_uint = 1;
     const CREATE: libc::c_uint = 6;
     configure(SET_STRING, c"size".as_ptr(), size.as_ptr())?;

@@ -1,0 +1,120 @@
+//! A guest that lasts longer than it may, wherever it is: ended, told in a line, and nothing left.
+//!
+//! No test looks at a clock: without the timeout these guests would not end at all, or fill their
+//! quota.
+
+use std::fs::{self, File};
+
+use copyist_test_artifacts::{CLI_END, STD_COPY, TRANSFER_PATH};
+use rustix::fs::{CWD, FileType, Mode};
+use serde_json::Value;
+
+use crate::command::{Ended, Place, run};
+
+const TIMEOUT: &str = "--timeout=300ms";
+
+#[track_caller]
+fn assert_told(ended: &Ended) {
+    let last = ended.errors.lines().last().unwrap();
+    assert!(
+        last.starts_with("copyist: ") && last.contains("--timeout"),
+        "{last}"
+    );
+    let told = ended.errors.matches("copyist: ").count();
+    assert_eq!(told, 1, "told once");
+}
+
+#[test]
+fn a_guest_that_loops() {
+    let ended = run(["run", TIMEOUT, CLI_END, "loop"]).with_status(124);
+    assert_told(&ended);
+}
+
+#[test]
+fn a_guest_that_sleeps() {
+    let ended = run(["run", TIMEOUT, CLI_END, "sleep"]).with_status(124);
+    assert_told(&ended);
+}
+
+/// As wasi:filesystem opens it: on the thread that runs the guest, without end.
+#[test]
+fn a_guest_that_opens_what_nobody_answers() {
+    let place = Place::new();
+    let fifo = place.path("fifo");
+    rustix::fs::mknodat(CWD, &fifo, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();
+    let dir = place.under("w");
+    let ended = run(["run", TIMEOUT, "--dir", &dir, STD_COPY, "w/fifo", "w/to"]);
+    assert_told(&ended.with_status(124));
+}
+
+/// Large enough to last, and with a bound on what it can fill if nothing ends it.
+fn copy_of_a_hole(place: &Place, words: &[&str]) -> Ended {
+    let hole = File::create(place.path("hole")).unwrap();
+    hole.set_len(1 << 40).unwrap();
+    let dir = place.under("w");
+    let options = [
+        "run",
+        TIMEOUT,
+        "--report=json",
+        "--max-bytes=8GiB",
+        "--dir",
+        &dir,
+    ];
+    // A clone would be over at once.
+    let guest = [TRANSFER_PATH, "w/hole", "w/to", "--reflink=never"];
+    run([&options[..], &guest, words].concat())
+}
+
+#[test]
+fn a_guest_that_copies_to_a_new_file_leaves_none() {
+    for words in [&[][..], &["--replace"]] {
+        let place = Place::for_much();
+        let ended = copy_of_a_hole(&place, words).with_status(124);
+        assert_told(&ended);
+        assert_eq!(place.names(), ["hole"], "{words:?}");
+        // The copy was under way, and ended before the command did.
+        let line: Value = serde_json::from_str(ended.errors.lines().next().unwrap()).unwrap();
+        assert_eq!(line["error"], "cancelled");
+        assert!(line["bytes"].as_u64() > Some(0), "{line}");
+    }
+}
+
+#[test]
+fn a_guest_that_replaces_a_file_leaves_the_old_one() {
+    let place = Place::for_much();
+    fs::write(place.path("to"), "old").unwrap();
+    let ended = copy_of_a_hole(&place, &["--replace"]).with_status(124);
+    assert_told(&ended);
+    assert_eq!(place.names(), ["hole", "to"]);
+    place.assert_holds("to", b"old");
+}
+
+#[test]
+fn a_guest_that_writes_in_place_leaves_what_is_written() {
+    let place = Place::for_much();
+    fs::write(place.path("to"), "old").unwrap();
+    let ended = copy_of_a_hole(&place, &[]).with_status(124);
+    assert_told(&ended);
+    let line: Value = serde_json::from_str(ended.errors.lines().next().unwrap()).unwrap();
+    let written = fs::metadata(place.path("to")).unwrap().len();
+    assert_eq!(line["bytes"].as_u64(), Some(written));
+}
+
+#[test]
+fn a_guest_that_ends_in_time_is_not_ended() {
+    let place = Place::with(b"bytes");
+    let dir = place.under("w");
+    let words = [
+        "run",
+        "--timeout=1h",
+        "--dir",
+        &dir,
+        TRANSFER_PATH,
+        "w/from",
+        "w/to",
+    ];
+    let ended = run(words).with_status(0);
+    assert!(ended.output.starts_with("ok bytes=5 "));
+    run(["run", "--timeout=1h", CLI_END, "exit", "7"]).with_status(7);
+    run(["run", "--timeout=1h", CLI_END, "trap"]).with_status(134);
+}

@@ -1,0 +1,188 @@
+//! A host as embedders build it, and one guest in it.
+
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use copyist_wasmtime::{CopyCtx, CopyCtxView, CopyView};
+use wasmtime::component::{Component, Linker, ResourceTable};
+use wasmtime::error::Context as _;
+use wasmtime::{Cache, Config, Engine, Result, Store, bail};
+use wasmtime_wasi::p2::bindings::{CommandPre, sync};
+use wasmtime_wasi::p2::pipe::MemoryOutputPipe;
+use wasmtime_wasi::{FsPerms, WasiCtx, WasiCtxView, WasiView};
+
+use crate::args::Linking;
+use crate::place::Place;
+
+/// A program that is compiled and linked.
+pub(crate) struct Guest {
+    engine: Engine,
+    program: Program,
+}
+
+enum Program {
+    Async(CommandPre<State>, tokio::runtime::Runtime),
+    Sync(sync::CommandPre<State>),
+}
+
+/// One run of it.
+pub(crate) struct Run<'a> {
+    /// What it is granted, as `place`.
+    pub(crate) place: &'a Place,
+    /// Its arguments; those without dashes are names in the place.
+    pub(crate) words: &'a [&'a str],
+    pub(crate) copy: CopyCtx,
+    pub(crate) files: WasiFiles,
+}
+
+/// Where wasmtime-wasi makes the guest's own file calls.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum WasiFiles {
+    OnThisThread,
+    /// Its default.
+    OnAnotherThread,
+}
+
+/// A copy of the guest's.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Timed {
+    /// By the guest's own clock.
+    pub(crate) seen: Duration,
+    /// By the engine's; zero where the guest copied by itself.
+    pub(crate) engine: Duration,
+}
+
+impl Guest {
+    pub(crate) fn load(path: &Path, linking: Linking) -> Result<Self> {
+        let mut config = Config::new();
+        // As `copyist run` has it.
+        config.epoch_interruption(true);
+        config.cache(Cache::from_file(None).ok());
+        let engine = Engine::new(&config)?;
+        let component = Component::from_file(&engine, path)?;
+        let mut linker = Linker::new(&engine);
+        let program = match linking {
+            Linking::Async => {
+                wasmtime_wasi::p2::add_to_linker_async(&mut linker)?;
+                copyist_wasmtime::add_to_linker(&mut linker)?;
+                let runtime = tokio::runtime::Builder::new_current_thread()
+                    .enable_all()
+                    .build()?;
+                Program::Async(
+                    CommandPre::new(linker.instantiate_pre(&component)?)?,
+                    runtime,
+                )
+            }
+            Linking::Sync => {
+                wasmtime_wasi::p2::add_to_linker_sync(&mut linker)?;
+                copyist_wasmtime::add_to_linker_sync(&mut linker)?;
+                Program::Sync(sync::CommandPre::new(linker.instantiate_pre(&component)?)?)
+            }
+        };
+        Ok(Self { engine, program })
+    }
+
+    /// Runs it in a store of its own and tells what it printed.
+    pub(crate) fn run(&self, run: Run<'_>) -> Result<String> {
+        let output = MemoryOutputPipe::new(1 << 16);
+        let mut wasi = WasiCtx::builder();
+        wasi.arg("guest")
+            .stdout(output.clone())
+            .inherit_stderr()
+            .allow_blocking_current_thread(run.files == WasiFiles::OnThisThread)
+            .preopened_dir(run.place.path(), "place", FsPerms::ReadWrite)?;
+        for word in run.words {
+            if word.starts_with("--") {
+                wasi.arg(word);
+            } else {
+                wasi.arg(format!("place/{word}"));
+            }
+        }
+        let mut store = Store::new(
+            &self.engine,
+            State {
+                wasi: wasi.build(),
+                copy: run.copy,
+                table: ResourceTable::new(),
+            },
+        );
+        // Nothing ticks.
+        store.set_epoch_deadline(1);
+        let ended = match &self.program {
+            Program::Async(program, runtime) => runtime.block_on(async {
+                let command = program.instantiate_async(&mut store).await?;
+                command.wasi_cli_run().call_run(&mut store).await
+            }),
+            Program::Sync(program) => program
+                .instantiate(&mut store)?
+                .wasi_cli_run()
+                .call_run(&mut store),
+        };
+        if ended.context("the guest failed")?.is_err() {
+            bail!("the guest failed: see above");
+        }
+        Ok(String::from_utf8(output.contents().to_vec())?)
+    }
+
+    /// Runs `time_copy` of `from` to a new file, which is removed again.
+    pub(crate) fn time(
+        &self,
+        place: &Place,
+        from: &str,
+        files: WasiFiles,
+        more: Vec<String>,
+    ) -> Result<Timed> {
+        let engine = Arc::new(Mutex::new(Duration::ZERO));
+        let told = engine.clone();
+        let copy = CopyCtx::builder()
+            .on_copy(move |report| {
+                if let Ok(summary) = report.outcome {
+                    *told.lock().unwrap_or_else(PoisonError::into_inner) = summary.elapsed;
+                }
+            })
+            .build();
+        let mut words = vec![from, "to"];
+        words.extend(more.iter().map(String::as_str));
+        let printed = self.run(Run {
+            place,
+            words: &words,
+            copy,
+            files,
+        })?;
+        let nanoseconds = printed
+            .trim()
+            .parse::<u64>()
+            .context("the guest tells no time")?;
+        place.remove("to")?;
+        let engine = *engine.lock().unwrap_or_else(PoisonError::into_inner);
+        Ok(Timed {
+            seen: Duration::from_nanos(nanoseconds),
+            engine,
+        })
+    }
+}
+
+struct State {
+    wasi: WasiCtx,
+    copy: CopyCtx,
+    table: ResourceTable,
+}
+
+impl WasiView for State {
+    fn ctx(&mut self) -> WasiCtxView<'_> {
+        WasiCtxView {
+            ctx: &mut self.wasi,
+            table: &mut self.table,
+        }
+    }
+}
+
+impl CopyView for State {
+    fn copy(&mut self) -> CopyCtxView<'_> {
+        CopyCtxView {
+            ctx: &mut self.copy,
+            table: &mut self.table,
+        }
+    }
+}

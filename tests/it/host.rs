@@ -1,0 +1,278 @@
+//! A host with copying granted, as an embedder writes it, twice: with async and without.
+
+use std::collections::HashMap;
+use std::future::Future;
+use std::path::{Path, PathBuf};
+use std::sync::{LazyLock, Mutex};
+
+use copyist_wasmtime::{CopyCtx, CopyCtxBuilder, CopyCtxView, CopyView, InterruptHandle};
+use wasmtime::component::{Component, Linker, ResourceTable};
+use wasmtime::{Engine, Store, Trap};
+use wasmtime_wasi::p2::bindings::{Command, sync};
+use wasmtime_wasi::p2::pipe::MemoryOutputPipe;
+use wasmtime_wasi::{FsPerms, WasiCtx, WasiCtxBuilder, WasiCtxView, WasiView};
+
+use crate::answer::Answer;
+
+/// How the host's functions wait.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Linking {
+    /// On the thread that called the guest.
+    Sync,
+    /// Without a thread.
+    Async,
+}
+
+impl Linking {
+    pub(crate) const BOTH: [Self; 2] = [Self::Sync, Self::Async];
+}
+
+/// Without epochs: what ends a guest here is the host's answer and nothing else.
+static ENGINE: LazyLock<Engine> = LazyLock::new(Engine::default);
+
+/// What a guest prints, and no test's guest prints more.
+const MOST_OUTPUT: usize = 16 << 20;
+
+/// The component of a program, compiled once a process.
+fn component(program: &'static str) -> Component {
+    static COMPILED: LazyLock<Mutex<HashMap<&str, Component>>> = LazyLock::new(Mutex::default);
+    let mut compiled = COMPILED.lock().unwrap();
+    let component = compiled
+        .entry(program)
+        .or_insert_with(|| Component::from_file(&ENGINE, program).unwrap());
+    component.clone()
+}
+
+struct State {
+    wasi: WasiCtx,
+    copy: CopyCtx,
+    table: ResourceTable,
+}
+
+impl WasiView for State {
+    fn ctx(&mut self) -> WasiCtxView<'_> {
+        WasiCtxView {
+            ctx: &mut self.wasi,
+            table: &mut self.table,
+        }
+    }
+}
+
+impl CopyView for State {
+    fn copy(&mut self) -> CopyCtxView<'_> {
+        CopyCtxView {
+            ctx: &mut self.copy,
+            table: &mut self.table,
+        }
+    }
+}
+
+/// A guest program and what it is given.
+#[derive(Clone)]
+pub(crate) struct Guest {
+    program: &'static str,
+    arguments: Vec<String>,
+    preopens: Vec<(PathBuf, String, FsPerms)>,
+    copy: CopyCtxBuilder,
+}
+
+impl Guest {
+    /// With nothing granted but the copying.
+    pub(crate) fn new(program: &'static str) -> Self {
+        Self {
+            program,
+            arguments: Vec::new(),
+            preopens: Vec::new(),
+            copy: CopyCtx::builder(),
+        }
+    }
+
+    /// Adds arguments.
+    pub(crate) fn args<S: Into<String>>(mut self, words: impl IntoIterator<Item = S>) -> Self {
+        self.arguments.extend(words.into_iter().map(Into::into));
+        self
+    }
+
+    /// Grants a directory that may be written.
+    pub(crate) fn dir(mut self, host: impl AsRef<Path>, guest: &str) -> Self {
+        self.preopens
+            .push((host.as_ref().into(), guest.into(), FsPerms::ReadWrite));
+        self
+    }
+
+    /// Grants a directory that may only be read.
+    pub(crate) fn read_only_dir(mut self, host: impl AsRef<Path>, guest: &str) -> Self {
+        self.preopens
+            .push((host.as_ref().into(), guest.into(), FsPerms::ReadOnly));
+        self
+    }
+
+    /// Changes how copying is granted.
+    pub(crate) fn copying(mut self, change: impl FnOnce(&mut CopyCtxBuilder)) -> Self {
+        change(&mut self.copy);
+        self
+    }
+
+    /// Everything up to the call.
+    pub(crate) fn prepare(self, linking: Linking) -> Prepared {
+        let output = MemoryOutputPipe::new(MOST_OUTPUT);
+        let errors = MemoryOutputPipe::new(MOST_OUTPUT);
+        let mut wasi = WasiCtxBuilder::new();
+        wasi.stdout(output.clone())
+            .stderr(errors.clone())
+            .arg("guest")
+            .args(&self.arguments);
+        for (host, guest, permissions) in &self.preopens {
+            wasi.preopened_dir(host, guest, *permissions).unwrap();
+        }
+        let state = State {
+            wasi: wasi.build(),
+            copy: self.copy.build(),
+            table: ResourceTable::new(),
+        };
+        let mut linker = Linker::new(&ENGINE);
+        match linking {
+            Linking::Sync => {
+                wasmtime_wasi::p2::add_to_linker_sync(&mut linker).unwrap();
+                copyist_wasmtime::add_to_linker_sync(&mut linker).unwrap();
+            }
+            Linking::Async => {
+                wasmtime_wasi::p2::add_to_linker_async(&mut linker).unwrap();
+                copyist_wasmtime::add_to_linker(&mut linker).unwrap();
+            }
+        }
+        Prepared {
+            linking,
+            component: component(self.program),
+            linker,
+            store: Store::new(&ENGINE, state),
+            guest: self,
+            output,
+            errors,
+        }
+    }
+
+    /// Calls the guest under this linker, and waits for its end.
+    pub(crate) fn run(self, linking: Linking) -> Ended {
+        self.prepare(linking).run()
+    }
+}
+
+/// A guest that is about to be called.
+pub(crate) struct Prepared {
+    linking: Linking,
+    guest: Guest,
+    component: Component,
+    linker: Linker<State>,
+    store: Store<State>,
+    output: MemoryOutputPipe,
+    errors: MemoryOutputPipe,
+}
+
+impl Prepared {
+    pub(crate) fn interrupt_handle(&self) -> InterruptHandle {
+        self.store.data().copy.interrupt_handle()
+    }
+
+    pub(crate) fn run(mut self) -> Ended {
+        let result = match self.linking {
+            Linking::Sync => self.call_sync(),
+            Linking::Async => runtime().block_on(self.call()),
+        };
+        let ended = Ended {
+            linking: self.linking,
+            result,
+            output: String::from_utf8(self.output.contents().into()).unwrap(),
+            errors: String::from_utf8(self.errors.contents().into()).unwrap(),
+        };
+        ended.tells_nothing_of_the_host(&self.guest);
+        ended
+    }
+
+    fn call_sync(&mut self) -> wasmtime::Result<Result<(), ()>> {
+        let command = sync::Command::instantiate(&mut self.store, &self.component, &self.linker)?;
+        command.wasi_cli_run().call_run(&mut self.store)
+    }
+
+    /// The call itself, under the async linker.
+    pub(crate) fn call(&mut self) -> impl Future<Output = wasmtime::Result<Result<(), ()>>> {
+        assert_eq!(self.linking, Linking::Async);
+        async {
+            let command =
+                Command::instantiate_async(&mut self.store, &self.component, &self.linker).await?;
+            command.wasi_cli_run().call_run(&mut self.store).await
+        }
+    }
+}
+
+/// One thread, and no more: a host call that blocked it would block all.
+pub(crate) fn runtime() -> tokio::runtime::Runtime {
+    tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .unwrap()
+}
+
+/// A guest that has ended. What it printed is shown when the test fails.
+pub(crate) struct Ended {
+    linking: Linking,
+    result: wasmtime::Result<Result<(), ()>>,
+    output: String,
+    errors: String,
+}
+
+impl Ended {
+    /// What a program printed that ended well.
+    pub(crate) fn output(&self) -> &str {
+        assert!(matches!(self.result, Ok(Ok(()))), "{:?}", self.result);
+        &self.output
+    }
+
+    /// The lines of a program that ended well.
+    pub(crate) fn answers(&self) -> Vec<Answer> {
+        self.output().lines().map(Answer::parse).collect()
+    }
+
+    /// The line of a program that ended well and prints just one.
+    pub(crate) fn answer(&self) -> Answer {
+        let mut answers = self.answers();
+        assert_eq!(answers.len(), 1, "one line");
+        answers.remove(0)
+    }
+
+    /// Why the guest was ended, where a trap did it.
+    pub(crate) fn trap(&self) -> Option<Trap> {
+        self.result.as_ref().err()?.downcast_ref().copied()
+    }
+
+    /// Paths of the host and the system's words are none of a guest's business, in any test.
+    fn tells_nothing_of_the_host(&self, guest: &Guest) {
+        let seen = [&self.output, &self.errors];
+        let is_seen = |secret: &str| seen.iter().any(|text| text.contains(secret));
+        for secret in ["os error", "Os {", "Errno"] {
+            assert!(!is_seen(secret), "the guest saw {secret:?}");
+        }
+        for (host, name, _) in &guest.preopens {
+            let host = host.to_str().unwrap();
+            let knows_it = |text: &String| text.contains(host);
+            if !knows_it(name) && !guest.arguments.iter().any(knows_it) {
+                assert!(!is_seen(host), "the guest saw {host}");
+            }
+        }
+    }
+}
+
+impl Drop for Ended {
+    #[expect(
+        clippy::print_stderr,
+        reason = "the harness shows it where a test failed"
+    )]
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            eprintln!(
+                "the guest ({:?}) ended with {:?} and said\n{}{}",
+                self.linking, self.result, self.output, self.errors
+            );
+        }
+    }
+}

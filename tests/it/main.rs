@@ -1,0 +1,24 @@
+//! What a guest gets from the real host: programs of `tests/guests`, under both linkers.
+
+#![allow(
+    clippy::unwrap_used,
+    reason = "what a test does outside of its functions fails it too"
+)]
+
+mod answer;
+mod attributes;
+mod failures;
+mod host;
+mod hostile;
+mod interrupts;
+mod memory;
+mod options;
+mod paths;
+mod place;
+mod programs;
+mod quotas;
+mod reading;
+mod reports;
+mod rights;
+mod submit;
+mod system;
