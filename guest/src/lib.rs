@@ -59,7 +59,7 @@ mod summary;
 mod words;
 
 pub use crate::bindings::copyist::copy::types::{
-    Cause, Durability, Existing, Limit, Method, Preserve, Reflink, Side, Summary, Window,
+    Cause, Durability, Existing, Limit, Method, Preserve, Reflink, Side, Sparse, Summary, Window,
 };
 pub use crate::copy::copy;
 pub use crate::end::{Destination, Location, Source};

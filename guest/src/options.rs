@@ -1,7 +1,7 @@
 //! How to copy.
 
 use crate::bindings::copyist::copy::types::{Options, WriteMode};
-use crate::{Durability, Existing, Preserve, Reflink, Window};
+use crate::{Durability, Existing, Preserve, Reflink, Sparse, Window};
 
 /// How to copy, as [`std::fs::OpenOptions`] says how to open.
 ///
@@ -22,6 +22,7 @@ pub struct CopyOptions {
     existing: Existing,
     write_mode: WriteMode,
     reflink: Reflink,
+    sparse: Sparse,
     durability: Durability,
     preserve: Preserve,
     require: Preserve,
@@ -30,7 +31,7 @@ pub struct CopyOptions {
 
 impl CopyOptions {
     /// The whole source; an existing destination overwritten in place; storage shared where the
-    /// file system can; nothing preserved and nothing waited for. A new file gets the permission
+    /// file system can and holes kept; nothing preserved and nothing waited for. A new file gets the permission
     /// bits of the source, less the umask, and an existing one keeps its own.
     #[must_use]
     pub fn new() -> Self {
@@ -38,6 +39,7 @@ impl CopyOptions {
             existing: Existing::Write,
             write_mode: WriteMode::InPlace,
             reflink: Reflink::Auto,
+            sparse: Sparse::Auto,
             durability: Durability::None,
             preserve: Preserve::empty(),
             require: Preserve::empty(),
@@ -72,6 +74,12 @@ impl CopyOptions {
     /// Whether the copy may, must or must not share storage with its source.
     pub fn reflink(&mut self, reflink: Reflink) -> &mut Self {
         self.reflink = reflink;
+        self
+    }
+
+    /// Whether long runs of zeros become holes.
+    pub fn sparse(&mut self, sparse: Sparse) -> &mut Self {
+        self.sparse = sparse;
         self
     }
 
@@ -110,6 +118,7 @@ impl CopyOptions {
         options.set_existing(self.existing);
         options.set_write_mode(self.write_mode);
         options.set_reflink(self.reflink);
+        options.set_sparse(self.sparse);
         options.set_durability(self.durability);
         options.set_preserve(self.preserve);
         options.set_require(self.require);

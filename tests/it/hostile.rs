@@ -190,6 +190,16 @@ fn handles(take: Take<'_, '_>) {
             "{name}: {answer}"
         );
     }
+    // Not yet, and said before anything is made.
+    for name in [
+        "a stream as source",
+        "a stream as destination",
+        "a stream as what is read",
+    ] {
+        let answer = take(name);
+        let cause = "Err(Failure { cause: Cause::Unsupported, path: None, ";
+        assert!(answer.starts_with(cause), "{name}: {answer}");
+    }
     let answer = take("one file as both");
     assert!(
         answer.starts_with("Err(Failure { cause: Cause::SameFile, "),

@@ -3,13 +3,16 @@
 //! The engine of these tests has no epochs and the guests have no loop after the call, so it is the
 //! host's function that ends them.
 
+use std::fs::File;
+use std::io::Write;
+use std::num::NonZeroUsize;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, channel};
 use std::thread;
 use std::time::Duration;
 
 use copyist_test_artifacts::{READ_FILE, TRANSFER_FILE, TRANSFER_PATH};
-use copyist_wasmtime::engine::{Cause, Pool};
+use copyist_wasmtime::engine::{Cause, Pool, Tuning};
 use copyist_wasmtime::{CopyCtxBuilder, Report};
 use wasmtime::Trap;
 
@@ -178,10 +181,8 @@ fn a_call_that_is_dropped_is_cancelled_and_takes_back_what_it_made() {
         let (guest, _, told) = held(copying(&place, mode), &gate);
         let mut guest = guest.prepare(Linking::Async);
         let interrupt = guest.interrupt_handle();
-        runtime().block_on(async {
-            // `reach` drops the call where it stands.
-            reach(guest.call(), &gate).await;
-        });
+        // `reach` drops the call where it stands.
+        runtime().block_on(reach(guest.call(), &gate));
         assert!(!gate.is_open());
         assert!(told.try_recv().is_err(), "the copy has ended");
         assert_eq!(interrupt.in_flight(), 1);
@@ -191,26 +192,35 @@ fn a_call_that_is_dropped_is_cancelled_and_takes_back_what_it_made() {
     }
 }
 
+/// A copy that has no end: its source grows as fast as it is read, and each call takes a while.
+fn endless(place: &Place, gate: &Gate) -> Arc<Pool> {
+    let (gate, source) = (gate.clone(), place.path("from"));
+    Altered::new(move |_| {
+        gate.linger(Duration::from_millis(50));
+        let grown = File::options().append(true).open(&source);
+        grown.and_then(|mut file| file.write_all(b"more")).unwrap();
+        Ok(())
+    })
+    .pool()
+}
+
 /// Within the grace the drop waits, so that who comes after it finds all clean.
 #[test]
 fn a_drop_waits_for_a_copy_that_ends_within_the_grace() {
     let place = Place::with("from", &pattern(1000));
     let gate = Gate::default();
-    let (guest, _, _) = held(copying(&place, &[]), &gate);
-    let guest = guest.copying(|copying| {
-        copying.grace(PATIENCE);
+    let pool = endless(&place, &gate);
+    let guest = copying(&place, &["--reflink=never"]).copying(|copying| {
+        copying.pool(pool).grace(PATIENCE).tuning(Tuning {
+            call_size: NonZeroUsize::new(1),
+            ..Tuning::default()
+        });
     });
     let mut guest = guest.prepare(Linking::Async);
     let interrupt = guest.interrupt_handle();
-    runtime().block_on(async {
-        let open = gate.clone();
-        let mut call = Box::pin(guest.call());
-        reach(&mut call, &gate).await;
-        thread::spawn(move || open.open());
-        drop(call);
-    });
+    // `reach` drops the call.
+    runtime().block_on(reach(guest.call(), &gate));
     assert_eq!(place.names(), ["from"]);
-    // The observer is told, and the place given up, on the way to the one who waits.
     assert_eq!(interrupt.in_flight(), 0);
 }
 

@@ -1,9 +1,11 @@
 //! What an embedder is told of each copy: a span, and a call of its own.
 
-use std::collections::BTreeMap;
+use std::cell::RefCell;
+use std::collections::{BTreeMap, HashMap};
 use std::fmt::Debug;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, LazyLock, Mutex};
 
 use copyist_test_artifacts::{READ_FILE, TRANSFER_FILE, TRANSFER_PATH, VERBATIM};
 use copyist_wasmtime::engine::{Cause, Errno, Limit, Side, Unsupported};
@@ -19,10 +21,37 @@ use crate::system::{Altered, Call};
 /// A span by its fields.
 type Span = BTreeMap<&'static str, String>;
 
-/// Keeps the spans of this thread. By hand, since a crate that does it would bring in more than
-/// this.
-#[derive(Clone, Default)]
-struct Spans(Arc<Mutex<Vec<Span>>>);
+/// Keeps spans: one for the process, since what a thread's own subscriber wants is not asked when
+/// another thread comes first to where a span is opened. By hand, since a crate that does it would
+/// bring in more than this.
+#[derive(Default)]
+struct Spans {
+    kept: Mutex<HashMap<u64, Span>>,
+    next: AtomicU64,
+}
+
+static SPANS: LazyLock<&Spans> = LazyLock::new(|| {
+    let spans: &Spans = Box::leak(Box::default());
+    tracing::subscriber::set_global_default(spans).unwrap();
+    // Who opened a span meanwhile was told that nobody wants it.
+    tracing::callsite::rebuild_interest_cache();
+    spans
+});
+
+thread_local! {
+    /// Those that this thread opened since it wanted to know.
+    static OPENED: RefCell<Option<Vec<u64>>> = const { RefCell::new(None) };
+}
+
+/// The spans that `run` opens on this thread.
+fn spans_of(run: impl FnOnce()) -> Vec<Span> {
+    let spans = *SPANS;
+    OPENED.replace(Some(Vec::new()));
+    run();
+    let opened = OPENED.take().unwrap();
+    let mut kept = spans.kept.lock().unwrap();
+    opened.iter().map(|id| kept.remove(id).unwrap()).collect()
+}
 
 struct Fields<'a>(&'a mut Span);
 
@@ -36,41 +65,35 @@ impl Visit for Fields<'_> {
     }
 }
 
-impl Spans {
-    fn with<T>(&self, span: &Id, change: impl FnOnce(&mut Span) -> T) -> T {
-        let index = usize::try_from(span.into_u64()).unwrap() - 1;
-        change(&mut self.0.lock().unwrap()[index])
-    }
-
-    /// Those that `run` opens on this thread.
-    fn of(run: impl FnOnce()) -> Vec<Span> {
-        let spans = Self::default();
-        tracing::subscriber::with_default(spans.clone(), run);
-        let kept = spans.0.lock().unwrap();
-        kept.clone()
-    }
-}
-
-impl Subscriber for Spans {
+impl Subscriber for &'static Spans {
     fn enabled(&self, metadata: &Metadata<'_>) -> bool {
         metadata.target() == "copyist"
     }
 
     fn new_span(&self, span: &Attributes<'_>) -> Id {
-        let mut fields = Span::from([("name", span.metadata().name().to_owned())]);
-        span.record(&mut Fields(&mut fields));
-        let mut spans = self.0.lock().unwrap();
-        spans.push(fields);
-        Id::from_u64(spans.len() as u64)
+        let id = self.next.fetch_add(1, Ordering::Relaxed) + 1;
+        OPENED.with_borrow_mut(|opened| {
+            if let Some(opened) = opened {
+                let mut fields = Span::from([("name", span.metadata().name().to_owned())]);
+                span.record(&mut Fields(&mut fields));
+                self.kept.lock().unwrap().insert(id, fields);
+                opened.push(id);
+            }
+        });
+        Id::from_u64(id)
     }
 
     fn record(&self, span: &Id, values: &Record<'_>) {
-        self.with(span, |span| values.record(&mut Fields(span)));
+        if let Some(span) = self.kept.lock().unwrap().get_mut(&span.into_u64()) {
+            values.record(&mut Fields(span));
+        }
     }
 
     fn try_close(&self, span: Id) -> bool {
-        self.with(&span, |span| span.insert("closed", "once".to_owned()))
-            .is_none()
+        if let Some(span) = self.kept.lock().unwrap().get_mut(&span.into_u64()) {
+            span.insert("closed", "true".to_owned());
+        }
+        true
     }
 
     fn record_follows_from(&self, _: &Id, _: &Id) {}
@@ -93,14 +116,14 @@ fn assert_fields(span: &Span, expected: &[(&str, &str)]) {
         assert_eq!(found, *value, "{field} of {span:?}");
     }
     assert!(span["elapsed_us"].parse::<u64>().is_ok(), "{span:?}");
-    assert_eq!(span["closed"], "once");
+    assert_eq!(span["closed"], "true");
 }
 
 #[test]
 fn a_copy_is_a_span_with_its_outcome() {
     for linking in Linking::BOTH {
         let place = Place::with("from", &pattern(1000));
-        let spans = Spans::of(|| {
+        let spans = spans_of(|| {
             let words = ["w/from", "w/to", "--reflink=never"];
             let guest = copying(&place, &words).copying(|copying| {
                 copying.tuning(copyist_wasmtime::engine::Tuning {
@@ -170,7 +193,7 @@ fn a_copy_is_a_span_with_its_outcome() {
 fn a_copy_that_fails_or_is_refused_is_a_span_with_its_cause() {
     for linking in Linking::BOTH {
         let place = Place::with("from", &pattern(1000));
-        let spans = Spans::of(|| {
+        let spans = spans_of(|| {
             for words in [["w/absent", "w/to"], ["w/from", "r/to"]] {
                 copying(&place, &words).run(linking).answer();
             }

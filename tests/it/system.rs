@@ -115,13 +115,18 @@ impl Gate {
     }
 
     fn pass(&self) {
+        self.linger(PATIENCE);
+    }
+
+    /// Stands here until it is let through, but no longer than this.
+    pub(crate) fn linger(&self, most: Duration) {
         let (passage, changed) = &*self.0;
         let mut state = passage.lock().unwrap();
         state.reached = true;
         changed.notify_all();
         drop(
             changed
-                .wait_timeout_while(state, PATIENCE, |state| !state.open)
+                .wait_timeout_while(state, most, |state| !state.open)
                 .unwrap(),
         );
     }
@@ -239,6 +244,10 @@ impl Sys for Altered {
         fn status_flags(fd: BorrowedFd<'_>) -> Result<OFlags>;
         fn probe_copy_range() -> Result<()>;
         fn seek(fd: BorrowedFd<'_>, offset: u64) -> Result<()>;
+        fn seek_data(fd: BorrowedFd<'_>, offset: u64) -> Result<u64>;
+        fn seek_hole(fd: BorrowedFd<'_>, offset: u64) -> Result<u64>;
+        fn punch_hole(fd: BorrowedFd<'_>, offset: u64, length: u64) -> Result<()>;
+        fn reopen(fd: BorrowedFd<'_>) -> Result<OwnedFd>;
         fn append(fd: BorrowedFd<'_>, bytes: &[u8]) -> Result<usize>;
         fn truncate(fd: BorrowedFd<'_>, length: u64) -> Result<()>;
         fn set_mode(fd: BorrowedFd<'_>, mode: u32) -> Result<()>;

@@ -20,15 +20,28 @@ fn main() -> Result<ExitCode, Box<dyn Error>> {
     let (from, to) = (place.path().join("in"), place.path().join("out"));
     fs::create_dir(&from)?;
     fs::create_dir(&to)?;
-    fs::write(from.join("note.txt"), "A note, copied without passing the guest.\n")?;
+    fs::write(
+        from.join("note.txt"),
+        "A note, copied without passing the guest.\n",
+    )?;
     make_large(&from.join("large.bin"))?;
 
     println!("\nA plugin that collects files, which the host copies:\n");
-    copyist(&from, &to, &plugin, &["/out", "/in/note.txt", "/in/large.bin"])?;
+    copyist(
+        &from,
+        &to,
+        &plugin,
+        &["/out", "/in/note.txt", "/in/large.bin"],
+    )?;
     check(&from.join("note.txt"), &to.join("note.txt"))?;
     check(&from.join("large.bin"), &to.join("large.bin"))?;
     println!("\nBoth files arrived byte for byte. The same again:\n");
-    copyist(&from, &to, &plugin, &["/out", "/in/note.txt", "/in/large.bin"])?;
+    copyist(
+        &from,
+        &to,
+        &plugin,
+        &["/out", "/in/note.txt", "/in/large.bin"],
+    )?;
 
     println!("\nThe large file by the host, and by the guest's own std::fs::copy:\n");
     copyist(&from, &to, &side_by_side, &["/in/large.bin", "/out"])?;

@@ -49,6 +49,7 @@ mod read;
 mod request;
 mod resolve;
 mod span;
+mod sparse;
 mod staging;
 mod strategy;
 mod summary;
@@ -70,7 +71,7 @@ pub use preserve::Preserve;
 pub use read::{ReadOptions, ReadRequest, read, read_in};
 pub use request::{
     Base, Destination, Durability, Existing, Grants, Handle, Location, Options, Reflink, Request,
-    Source, Tuning, Window, WriteMode,
+    Source, Sparse, Tuning, Window, WriteMode,
 };
 /// What the system answers, as it stands in [`Cause::Io`].
 pub use rustix::io::Errno;

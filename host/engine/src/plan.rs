@@ -3,7 +3,7 @@
 
 use std::fmt;
 
-use crate::request::{Reflink, Tuning};
+use crate::request::{Reflink, Sparse, Tuning};
 
 /// A way to move bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -64,6 +64,8 @@ pub(crate) struct Facts {
     pub(crate) windowed: bool,
     /// Every write goes to the end of the destination (`O_APPEND`).
     pub(crate) appends: bool,
+    /// The source has fewer blocks than its size needs.
+    pub(crate) may_have_holes: bool,
     /// The copy opened the destination, so its file position is the copy's alone.
     pub(crate) destination_is_ours: bool,
 }
@@ -115,7 +117,13 @@ const fn bit(mechanism: Mechanism) -> u8 {
 }
 
 /// The order for one copy.
-pub(crate) fn plan(platform: Platform, facts: Facts, reflink: Reflink, tuning: Tuning) -> Plan {
+pub(crate) fn plan(
+    platform: Platform,
+    facts: Facts,
+    reflink: Reflink,
+    sparse: Sparse,
+    tuning: Tuning,
+) -> Plan {
     let mut plan = match platform {
         Platform::Linux => linux(facts),
         Platform::Posix => Plan::of([Mechanism::ReadWrite]),
@@ -130,6 +138,16 @@ pub(crate) fn plan(platform: Platform, facts: Facts, reflink: Reflink, tuning: T
             plan.rule_out(Mechanism::CopyRange);
         }
         Reflink::Always => plan.left &= bit(Mechanism::Clone),
+    }
+    match sparse {
+        // Zeros are only seen in a buffer.
+        Sparse::Always => plan.fall_back(),
+        // These keep holes, or may.
+        Sparse::Never if facts.may_have_holes => {
+            plan.rule_out(Mechanism::Clone);
+            plan.rule_out(Mechanism::CopyRange);
+        }
+        Sparse::Auto | Sparse::Never => {}
     }
     if tuning.force_fallback {
         plan.fall_back();
@@ -172,11 +190,15 @@ mod tests {
         source_size: 4096,
         windowed: false,
         appends: false,
+        may_have_holes: false,
         destination_is_ours: true,
     };
 
     fn order(platform: Platform, facts: Facts, reflink: Reflink, tuning: Tuning) -> Vec<Mechanism> {
-        let mut plan = plan(platform, facts, reflink, tuning);
+        rest(plan(platform, facts, reflink, Sparse::Auto, tuning))
+    }
+
+    fn rest(mut plan: Plan) -> Vec<Mechanism> {
         let mut order = Vec::new();
         while let Some(mechanism) = plan.current() {
             order.push(mechanism);
@@ -229,6 +251,26 @@ mod tests {
                 "{platform:?} {facts:?} {reflink:?}"
             );
         }
+    }
+
+    #[test]
+    fn what_must_be_allocated_is_written_and_what_must_not_is_looked_at() {
+        let holes = Facts {
+            may_have_holes: true,
+            ..FACTS
+        };
+        let order = |facts, reflink, sparse| {
+            let tuning = Tuning::default();
+            rest(plan(Platform::Linux, facts, reflink, sparse, tuning))
+        };
+        assert_eq!(
+            order(holes, Reflink::Auto, Sparse::Never),
+            [SendFile, ReadWrite]
+        );
+        assert_eq!(order(FACTS, Reflink::Auto, Sparse::Never).len(), 4);
+        assert_eq!(order(FACTS, Reflink::Auto, Sparse::Always), [ReadWrite]);
+        assert_eq!(order(holes, Reflink::Always, Sparse::Never), []);
+        assert_eq!(order(FACTS, Reflink::Always, Sparse::Always), []);
     }
 
     #[test]

@@ -121,6 +121,18 @@ pub enum Reflink {
     Never,
 }
 
+/// Whether runs of zeros become holes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Sparse {
+    /// Where the source has holes.
+    #[default]
+    Auto,
+    /// Wherever zeros stand, in blocks of 4 KiB. Every byte goes through a buffer.
+    Always,
+    /// Nowhere: all is allocated, so nothing is shared either where the source has holes.
+    Never,
+}
+
 /// What is on stable storage before success is reported.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Durability {
@@ -172,6 +184,8 @@ pub struct Options {
     pub write_mode: WriteMode,
     /// Whether storage may be shared.
     pub reflink: Reflink,
+    /// Whether runs of zeros become holes.
+    pub sparse: Sparse,
     /// What is on stable storage at the end.
     pub durability: Durability,
     /// Kept where it can be; what cannot is in [`Summary::lost`](crate::Summary::lost).

@@ -296,6 +296,25 @@ impl Target {
         Ok(())
     }
 
+    /// Makes a part read as zeros with nothing allocated. Where the file is not that long, it does so
+    /// by itself.
+    pub(crate) fn make_hole(&self, sys: &dyn Sys, offset: u64, length: u64) -> Outcome<Result<()>> {
+        let old = self.length.unwrap_or(0).saturating_sub(offset).min(length);
+        if old == 0 {
+            return Ok(Ok(()));
+        }
+        Ok(sys.punch_hole(self.fd()?, offset, old))
+    }
+
+    /// Makes it no shorter than `length`, where what it has beyond the old one is a hole.
+    pub(crate) fn extend(&mut self, sys: &dyn Sys, length: u64) -> Outcome<()> {
+        if self.length.is_none_or(|is| is < length) {
+            sys.truncate(self.fd()?, length).map_err(at_destination)?;
+            self.length = Some(length);
+        }
+        Ok(())
+    }
+
     /// It is this long now.
     pub(crate) fn grew_to(&mut self, length: u64) {
         self.length = Some(length);

@@ -1,8 +1,8 @@
 //! Between the contract's words and the engine's. Every conversion is in this file, once.
 
 use copyist_engine::{
-    Cause, Durability, Errno, Error, Existing, Limit, Mechanism, Preserve, Reflink, Side, Summary,
-    Window, WriteMode,
+    Cause, Durability, Errno, Error, Existing, Limit, Mechanism, Preserve, Reflink, Side, Sparse,
+    Summary, Window, WriteMode,
 };
 use wasmtime_wasi::p2::bindings::filesystem::types::ErrorCode;
 
@@ -158,6 +158,22 @@ pub(crate) fn reflink_out(value: Reflink) -> wit::Reflink {
         Reflink::Auto => wit::Reflink::Auto,
         Reflink::Always => wit::Reflink::Always,
         Reflink::Never => wit::Reflink::Never,
+    }
+}
+
+pub(crate) fn sparse_in(value: wit::Sparse) -> Sparse {
+    match value {
+        wit::Sparse::Auto => Sparse::Auto,
+        wit::Sparse::Always => Sparse::Always,
+        wit::Sparse::Never => Sparse::Never,
+    }
+}
+
+pub(crate) fn sparse_out(value: Sparse) -> wit::Sparse {
+    match value {
+        Sparse::Auto => wit::Sparse::Auto,
+        Sparse::Always => wit::Sparse::Always,
+        Sparse::Never => wit::Sparse::Never,
     }
 }
 

@@ -24,7 +24,7 @@ pub(crate) struct Args {
     #[arg(long, default_value = "/dev/shm")]
     pub(crate) dir: PathBuf,
 
-    /// The size of the large file, of which three must fit
+    /// The size of the large file, of which two must fit
     #[arg(long, default_value = "1GiB")]
     pub(crate) size: bytesize::ByteSize,
 }

@@ -11,6 +11,9 @@ use std::process::{Command, Stdio};
 use wasmtime::error::Context as _;
 use wasmtime::{Result, bail};
 
+/// What has so few calls a copy is not of the copy: a heap that grows, a lock that was held.
+pub(crate) const RARE: f64 = 0.05;
+
 /// How many calls of each name one copy makes.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Calls(BTreeMap<String, f64>);
@@ -99,8 +102,8 @@ impl fmt::Display for Calls {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut comma = "";
         for (name, count) in &self.0 {
-            let count = (count * 100.0).round() / 100.0;
-            if count != 0.0 {
+            if count.abs() > RARE {
+                let count = (count * 100.0).round() / 100.0;
                 write!(f, "{comma}{name} {count}")?;
                 comma = ", ";
             }

@@ -30,7 +30,8 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// The threads that serve it have a table of descriptors of their own, and they alone have the
 /// connection to the kernel. So when a process ends, by a panic, by a signal or as it should, the
 /// connection ends first, and nobody waits for an answer that cannot come: not the calls that
-/// were left hanging, nor those that close what the process has open here.
+/// were left hanging, nor those that close what the process has open here. A process with a bed
+/// makes no core dump, which would wait for them.
 #[derive(Debug)]
 pub struct Bed {
     root: OwnedFd,
@@ -285,6 +286,7 @@ impl Drop for Bed {
 /// Connects to the kernel and mounts. The first code of the server's thread.
 fn connect(server: Server, (user, group): (u32, u32)) -> io::Result<(Session<Server>, OwnedFd)> {
     kernel::leave_descriptors()?;
+    kernel::make_no_core_dump()?;
     let device = File::options().read(true).write(true).open("/dev/fuse")?;
     let root = kernel::mount(
         c"fuse",

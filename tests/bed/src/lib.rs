@@ -52,4 +52,4 @@ mod store;
 
 pub use bed::Bed;
 pub use faults::{Call, Rule};
-pub use places::{FILESYSTEMS, SKIPS, filesystem, filesystems, skipped};
+pub use places::{FILESYSTEMS, SKIPS, filesystem, filesystems, shares_storage, skipped};

@@ -3,7 +3,10 @@
 use std::env;
 use std::fs::File;
 use std::io::Write;
+use std::os::fd::AsFd;
 use std::path::PathBuf;
+
+use crate::kernel;
 
 /// Where [`filesystems`] finds them: `ext4:/a/directory,xfs:/another`.
 pub const FILESYSTEMS: &str = "COPYIST_FILESYSTEMS";
@@ -24,6 +27,16 @@ pub fn filesystem(kind: &str) -> Option<PathBuf> {
         skipped(&format!("no {kind}: run by ci/filesystems"));
     }
     found.map(|(_, path)| path)
+}
+
+/// Whether the start of the file lies where that of another one does, by the file system's map of
+/// it.
+///
+/// # Errors
+///
+/// Where the file system has none.
+pub fn shares_storage(file: &File) -> std::io::Result<bool> {
+    kernel::shares_storage(file.as_fd())
 }
 
 fn parse(listed: &str) -> Vec<(String, PathBuf)> {

@@ -14,6 +14,11 @@ const READY: &str = "a read hangs";
 
 /// In the child: a read hangs on another thread, what closes with a fault is open, and the
 /// process ends.
+#[expect(
+    clippy::exit,
+    clippy::print_stderr,
+    reason = "one of the ways to end, and how the parent is told of it"
+)]
 fn end_like_this(ending: &str) {
     let bed = Bed::mount().unwrap();
     bed.add("it", faults::READ_HANGS, pattern(1000));

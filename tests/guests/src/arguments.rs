@@ -4,7 +4,7 @@ use std::env;
 use std::str::FromStr;
 
 use copyist_guest::{
-    CopyOptions, Descriptor, Durability, ErrorCode, Existing, Preserve, Reflink, Window,
+    CopyOptions, Descriptor, Durability, ErrorCode, Existing, Preserve, Reflink, Sparse, Window,
 };
 use wasip2::filesystem::preopens::get_directories;
 use wasip2::filesystem::types::{DescriptorFlags, OpenFlags, PathFlags};
@@ -71,7 +71,7 @@ impl Arguments {
     }
 
     /// Takes `--existing=refuse|skip|update|write`, `--replace`, `--reflink=auto|always|never`,
-    /// `--durability=none|each|end`, `--preserve=NAME,..`, `--require=NAME,..` and
+    /// `--sparse=auto|always|never`, `--durability=none|each|end`, `--preserve=NAME,..`, `--require=NAME,..` and
     /// `--window=SOURCE:[LENGTH]:DESTINATION`.
     pub fn copy_options(&mut self) -> CopyOptions {
         let mut options = CopyOptions::new();
@@ -91,6 +91,14 @@ impl Arguments {
                 "always" => Reflink::Always,
                 "never" => Reflink::Never,
                 _ => panic!("--reflink={word} is unknown"),
+            });
+        }
+        if let Some(word) = self.value("sparse") {
+            options.sparse(match &*word {
+                "auto" => Sparse::Auto,
+                "always" => Sparse::Always,
+                "never" => Sparse::Never,
+                _ => panic!("--sparse={word} is unknown"),
             });
         }
         if let Some(word) = self.value("durability") {

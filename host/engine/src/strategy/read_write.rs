@@ -25,6 +25,16 @@ impl Hand {
         self.filled.is_empty()
     }
 
+    /// What was taken and is not yet put.
+    pub(crate) fn bytes(&self) -> &[u8] {
+        &self.buffer[self.filled.clone()]
+    }
+
+    /// So much of it needs no writing.
+    pub(crate) fn skip(&mut self, length: usize) {
+        self.filled.start += length.min(self.filled.len());
+    }
+
     /// Makes room for `length` bytes, which grows but never shrinks.
     fn room(&mut self, length: usize) -> &mut [u8] {
         if self.buffer.len() < length {
@@ -41,15 +51,23 @@ pub(crate) fn take(sys: &dyn Sys, at: Cursor<'_>, hand: &mut Hand, length: usize
     Ok(taken)
 }
 
-/// Puts what is in hand, or some of it.
-pub(crate) fn put(sys: &dyn Sys, at: Cursor<'_>, hand: &mut Hand, appends: bool) -> Result<usize> {
-    let bytes = &hand.buffer[hand.filled.clone()];
+/// Puts what is in hand, at most so much of it.
+pub(crate) fn put(
+    sys: &dyn Sys,
+    at: Cursor<'_>,
+    hand: &mut Hand,
+    most: usize,
+    appends: bool,
+) -> Result<usize> {
+    let bytes = hand.bytes();
+    let bytes = &bytes[..most.min(bytes.len())];
     let put = if appends {
         sys.append(at.destination, bytes)?
     } else {
         sys.write(at.destination, bytes, at.destination_offset)?
     };
-    hand.filled.start += put.min(bytes.len());
+    let put = put.min(bytes.len());
+    hand.skip(put);
     Ok(put)
 }
 

@@ -5,7 +5,7 @@ use std::io::IoSlice;
 use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
 use std::path::Path;
 
-use rustix::fs::{AtFlags, Mode, OFlags, RenameFlags, ResolveFlags};
+use rustix::fs::{AtFlags, FallocateFlags, Mode, OFlags, RenameFlags, ResolveFlags, SeekFrom};
 use rustix::io::{Errno, ReadWriteFlags};
 
 use super::Result;
@@ -108,6 +108,27 @@ pub(super) fn send_file(
     length: usize,
 ) -> Result<usize> {
     rustix::fs::sendfile(destination, source, Some(&mut source_offset), length)
+}
+
+pub(super) fn seek_data(fd: BorrowedFd<'_>, offset: u64) -> Result<u64> {
+    rustix::fs::seek(fd, SeekFrom::Data(offset))
+}
+
+pub(super) fn seek_hole(fd: BorrowedFd<'_>, offset: u64) -> Result<u64> {
+    rustix::fs::seek(fd, SeekFrom::Hole(offset))
+}
+
+pub(super) fn punch_hole(fd: BorrowedFd<'_>, offset: u64, length: u64) -> Result<()> {
+    let flags = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
+    rustix::fs::fallocate(fd, flags, offset, length)
+}
+
+pub(super) fn reopen(fd: BorrowedFd<'_>) -> Result<OwnedFd> {
+    rustix::fs::open(
+        format!("/proc/self/fd/{}", fd.as_raw_fd()),
+        OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY,
+        Mode::empty(),
+    )
 }
 
 pub(super) fn append(fd: BorrowedFd<'_>, bytes: &[u8]) -> Result<usize> {

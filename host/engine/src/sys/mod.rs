@@ -142,6 +142,17 @@ pub trait Sys: Debug + Send + Sync {
         destination: BorrowedFd<'_>,
         length: usize,
     ) -> Result<usize>;
+    /// Where the next data is, at `offset` or after it (lseek(2), `SEEK_DATA`). Moves the file
+    /// position.
+    fn seek_data(&self, fd: BorrowedFd<'_>, offset: u64) -> Result<u64>;
+    /// Where the next hole is, at `offset` or after it (lseek(2), `SEEK_HOLE`). Moves the file
+    /// position.
+    fn seek_hole(&self, fd: BorrowedFd<'_>, offset: u64) -> Result<u64>;
+    /// Takes away what is allocated to a part of a file, which then reads as zeros; the length stays
+    /// (fallocate(2), `FALLOC_FL_PUNCH_HOLE`).
+    fn punch_hole(&self, fd: BorrowedFd<'_>, offset: u64, length: u64) -> Result<()>;
+    /// Opens the same file once more for reading, with a file position of its own.
+    fn reopen(&self, fd: BorrowedFd<'_>) -> Result<OwnedFd>;
     /// Moves the file position (lseek(2), from the start).
     fn seek(&self, fd: BorrowedFd<'_>, offset: u64) -> Result<()>;
     /// pread(2).

@@ -55,6 +55,25 @@ pub(super) fn send_file(
     Err(Errno::NOSYS)
 }
 
+// On macOS a disk image reported holes where data was (https://github.com/coreutils/coreutils/pull/68),
+// so that nobody asks there.
+
+pub(super) fn seek_data(_fd: BorrowedFd<'_>, _offset: u64) -> Result<u64> {
+    Err(Errno::NOSYS)
+}
+
+pub(super) fn seek_hole(_fd: BorrowedFd<'_>, _offset: u64) -> Result<u64> {
+    Err(Errno::NOSYS)
+}
+
+pub(super) fn punch_hole(_fd: BorrowedFd<'_>, _offset: u64, _length: u64) -> Result<()> {
+    Err(Errno::NOSYS)
+}
+
+pub(super) fn reopen(_fd: BorrowedFd<'_>) -> Result<OwnedFd> {
+    Err(Errno::NOSYS)
+}
+
 pub(super) fn append(fd: BorrowedFd<'_>, bytes: &[u8]) -> Result<usize> {
     rustix::io::write(fd, bytes)
 }

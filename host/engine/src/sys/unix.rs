@@ -90,6 +90,22 @@ impl Sys for Native {
         written(os::send_file(source, source_offset, destination, length))
     }
 
+    fn seek_data(&self, fd: BorrowedFd<'_>, offset: u64) -> Result<u64> {
+        os::seek_data(fd, offset)
+    }
+
+    fn seek_hole(&self, fd: BorrowedFd<'_>, offset: u64) -> Result<u64> {
+        os::seek_hole(fd, offset)
+    }
+
+    fn punch_hole(&self, fd: BorrowedFd<'_>, offset: u64, length: u64) -> Result<()> {
+        os::punch_hole(fd, offset, length)
+    }
+
+    fn reopen(&self, fd: BorrowedFd<'_>) -> Result<OwnedFd> {
+        os::reopen(fd)
+    }
+
     fn seek(&self, fd: BorrowedFd<'_>, offset: u64) -> Result<()> {
         rustix::fs::seek(fd, rustix::fs::SeekFrom::Start(offset)).map(drop)
     }

@@ -430,6 +430,31 @@ fn what_is_no_directory_holds_nothing() {
     place.assert_names(&["file"], "nothing was made");
 }
 
+#[test]
+fn only_who_gives_up_the_sandbox_goes_anywhere() {
+    let jail = Jail::new();
+    let ambient = |path: PathBuf| Location {
+        base: Base::Ambient(copyist_engine::ambient_authority()),
+        path,
+        follow: true,
+    };
+    for write_mode in WRITE_MODES {
+        let options = Options {
+            write_mode,
+            durability: copyist_engine::Durability::Each,
+            ..Options::default()
+        };
+        let from = Source::Path(ambient(jail.root().join("leaf-absolute")));
+        let to = Destination::Path(ambient(jail.root().join("beside/secret")));
+        copy(from, to, &options).unwrap();
+        assert_same(
+            &fs::read(jail.root().join("../beside/secret")).unwrap(),
+            SECRET,
+            "secret",
+        );
+    }
+}
+
 // A name that is a file at one moment and a link out of the root at the next, and a directory the
 // same (https://github.com/uutils/coreutils/issues/10017, CVE-2018-15664).
 #[test]
@@ -457,7 +482,7 @@ fn names_that_change_meanwhile_lead_nowhere_either() {
                 }
             });
             let mut copied = [0, 0];
-            for round in 0..1000 {
+            for round in 0..500 {
                 // A replaced name may have been the link just then.
                 if !inside("file").is_symlink() && !inside("other file").is_symlink() {
                     symlink("../secret", inside("link")).unwrap();
@@ -486,7 +511,7 @@ fn names_that_change_meanwhile_lead_nowhere_either() {
         outside.assert_names(&["root", "secret"], "nothing was made outside");
         // Neither all nor none: the race was run.
         assert!(
-            copied.iter().all(|count| (1..2000).contains(count)),
+            copied.iter().all(|count| (1..1000).contains(count)),
             "{copied:?}"
         );
     }

@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use copyist_engine::{
-    Cause, Destination, Errno, Handle, Mechanism, Options, Preserve, Side, Source, Tuning,
-    Unsupported, WriteMode,
+    Cause, Destination, Errno, Handle, Mechanism, Options, Preserve, Side, Source, Step, Transfer,
+    Tuning, Unsupported, WriteMode,
 };
 use rustix::fs::IFlags;
 use rustix::process::{Resource, Rlimit};
@@ -16,8 +16,9 @@ use rustix::process::{Resource, Rlimit};
 use crate::support::child::{alone, as_nobody};
 use crate::support::place::names_in;
 use crate::support::{
-    Place, WRITE_MODES, assert_same, at, byte_movers, copy, every_way, fallback, handle, is_root,
-    kernel, only, other, pattern, places, refusal, replacing, skipped,
+    Place, WRITE_MODES, assert_same, at, byte_movers, copy, every_way, failed, fallback, fresh,
+    handle, in_pieces, is_root, kernel, only, other, pattern, places, refusal, replacing, request,
+    skipped,
 };
 
 const DESTINATION: Side = Side::Destination;
@@ -170,6 +171,31 @@ fn bun_41798_a_limit_on_the_size_of_files_is_an_error_and_no_signal() {
             }
         },
     );
+}
+
+#[test]
+fn only_the_file_that_the_copy_made_is_removed() {
+    for place in places() {
+        place.write("from", pattern(40_000));
+        let options = in_pieces(Mechanism::ReadWrite, 4096);
+        for dropped in [true, false] {
+            let request = request(place.source("from"), place.destination("to"), &options);
+            let mut transfer = Transfer::new(fresh(), request);
+            while !matches!(transfer.step(u64::MAX), Step::Moved(1..)) {}
+            assert!(place.exists("to"));
+            // Somebody puts another file under its name.
+            place.write("other", other(100));
+            fs::rename(place.path("other"), place.path("to")).unwrap();
+            if dropped {
+                drop(transfer);
+            } else {
+                failed(transfer.cancel());
+            }
+            assert_same(&place.read("to"), &other(100), "it is not the copy's");
+            place.assert_names(&["from", "to"], "nothing else is left");
+            fs::remove_file(place.path("to")).unwrap();
+        }
+    }
 }
 
 // https://github.com/mendersoftware/mender/pull/712

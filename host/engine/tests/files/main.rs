@@ -18,6 +18,7 @@ mod durability;
 mod escape;
 mod existing;
 mod failures;
+mod holes;
 mod large;
 mod leases;
 mod limits;

@@ -12,8 +12,8 @@ use rustix::fs::Mode;
 use crate::support::child::alone;
 use crate::support::hooked::without_unnamed_files;
 use crate::support::{
-    Place, WRITE_MODES, assert_same, copy, done, drive, file, fresh, in_pieces, is_root, other,
-    pattern, places, refusal, request,
+    Place, WRITE_MODES, assert_same, copy, done, drive, every_way, file, fresh, in_pieces, is_root,
+    other, pairs, pattern, places, refusal, request,
 };
 
 const PERMISSIONS: u32 = 0o777;
@@ -77,6 +77,32 @@ fn bun_859_every_mode_is_carried_over_as_far_as_it_may() {
                 place.assert_names(&["from"], "nothing is made");
             } else {
                 check(&required(false), mode, false);
+            }
+        }
+    }
+}
+
+// https://github.com/prefix-dev/rattler-build/pull/1111: a clone had another mode than a copy.
+#[test]
+fn rattler_build_1111_every_mechanism_gives_the_same_mode() {
+    for (from, to, _) in pairs() {
+        from.write("from", pattern(10_000));
+        from.set_mode("from", 0o751);
+        for (way, tuning) in every_way() {
+            for (preserve, expected) in
+                [(Preserve::NONE, 0o751 & !umask()), (Preserve::MODE, 0o751)]
+            {
+                let options = Options {
+                    tuning,
+                    preserve,
+                    ..Options::default()
+                };
+                if copy(from.source("from"), to.destination("to"), &options).is_err() {
+                    assert!(tuning.only.is_some(), "{way}");
+                    continue;
+                }
+                assert_eq!(to.mode("to"), expected, "{way}, {preserve:?}");
+                fs::remove_file(to.path("to")).unwrap();
             }
         }
     }

@@ -20,10 +20,14 @@ use crate::support::{
 /// this, a test of it would never end.
 fn without_waiting(body: impl FnOnce() + Send + 'static) {
     let (ended, end) = mpsc::channel();
-    let thread = std::thread::spawn(move || {
-        body();
-        ended.send(()).unwrap();
-    });
+    let name = std::thread::current().name().unwrap_or("a test").to_owned();
+    let thread = std::thread::Builder::new()
+        .name(name)
+        .spawn(move || {
+            body();
+            ended.send(()).unwrap();
+        })
+        .unwrap();
     if end.recv_timeout(Duration::from_secs(60)) == Err(mpsc::RecvTimeoutError::Timeout) {
         panic!("it waits");
     }

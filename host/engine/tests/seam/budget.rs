@@ -251,7 +251,8 @@ fn a_data_call_is_bounded_and_shrinks_where_calls_are_slow() {
         (Start::SendFile, Op::SendFile),
     ] {
         let claim = Outcome::Claim(usize::MAX, HUGE);
-        let sys = start.system().rule(op, When::From(1), claim).shared();
+        let sys = start.system().rule(op, When::From(1), claim);
+        let sys = sys.dense().shared();
         let mut request = bench.prepare(Shape::New, start);
         request.options.tuning.call_size = None;
         drive(&sys.environment(), request).unwrap();
@@ -267,7 +268,10 @@ fn a_data_call_is_bounded_and_shrinks_where_calls_are_slow() {
         }
     });
     let sys = Scheduled::new();
-    let sys = sys.rule(Op::CopyRange, When::From(1), slow).shared();
+    let sys = sys
+        .rule(Op::CopyRange, When::From(1), slow)
+        .dense()
+        .shared();
     let mut request = bench.prepare(Shape::New, Start::CopyRange);
     request.options.window = Some(Window {
         source_offset: 0,

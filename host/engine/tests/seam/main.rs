@@ -5,6 +5,7 @@
 mod bench;
 mod budget;
 mod cancel;
+mod holes;
 mod matrix;
 mod memory;
 mod pool;

@@ -79,6 +79,7 @@ fn reflink_3_no_call_moves_more_than_0x7ffff000_bytes() {
     for (start, op, _) in COPIERS {
         let sys = Scheduled::new()
             .rule(op, When::From(1), Outcome::Claim(MOST, HUGE))
+            .dense()
             .shared();
         let mut request = bench.prepare(Shape::New, start);
         request.options.tuning.call_size = NonZeroUsize::new(usize::MAX);

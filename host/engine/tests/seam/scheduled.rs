@@ -26,6 +26,10 @@ pub(crate) enum Op {
     Probe,
     SendFile,
     Seek,
+    SeekData,
+    SeekHole,
+    PunchHole,
+    Reopen,
     Read,
     Write,
     Truncate,
@@ -183,6 +187,15 @@ impl Scheduled {
     ) -> Self {
         self.forge = Some(Box::new(forge));
         self
+    }
+
+    /// The source says that all of it is allocated, so that nobody asks for its holes.
+    pub(crate) fn dense(self) -> Self {
+        self.forge(|side, info| {
+            if side == Side::Source {
+                info.blocks = info.size.div_ceil(512);
+            }
+        })
     }
 
     /// A clone succeeds. The bytes are the same; nothing is shared.
@@ -519,6 +532,36 @@ impl Sys for Scheduled {
             ..call(Op::Seek, self.side(fd))
         };
         self.other(call, Ok(()), || self.native.seek(fd, offset))
+    }
+
+    fn seek_data(&self, fd: BorrowedFd<'_>, offset: u64) -> Result<u64> {
+        let call = Call {
+            from: offset,
+            ..call(Op::SeekData, self.side(fd))
+        };
+        self.other(call, Ok(offset), || self.native.seek_data(fd, offset))
+    }
+
+    fn seek_hole(&self, fd: BorrowedFd<'_>, offset: u64) -> Result<u64> {
+        let call = Call {
+            from: offset,
+            ..call(Op::SeekHole, self.side(fd))
+        };
+        self.other(call, Ok(offset), || self.native.seek_hole(fd, offset))
+    }
+
+    fn punch_hole(&self, fd: BorrowedFd<'_>, offset: u64, length: u64) -> Result<()> {
+        let call = Call {
+            to: offset,
+            length: usize::try_from(length).unwrap(),
+            ..call(Op::PunchHole, self.side(fd))
+        };
+        self.other(call, Ok(()), || self.native.punch_hole(fd, offset, length))
+    }
+
+    fn reopen(&self, fd: BorrowedFd<'_>) -> Result<OwnedFd> {
+        let call = call(Op::Reopen, self.side(fd));
+        self.other(call, Err(Errno::IO), || self.native.reopen(fd))
     }
 
     fn read(&self, fd: BorrowedFd<'_>, buffer: &mut [u8], offset: u64) -> Result<usize> {

@@ -4,7 +4,9 @@ use copyist_engine::Options;
 use wasmtime::Result;
 use wasmtime::component::Resource;
 
-use crate::bindings::types::{self, Durability, Existing, Preserve, Reflink, Window, WriteMode};
+use crate::bindings::types::{
+    self, Durability, Existing, Preserve, Reflink, Sparse, Window, WriteMode,
+};
 use crate::convert;
 use crate::ctx::CopyCtxView;
 
@@ -42,6 +44,15 @@ impl types::HostOptions for CopyCtxView<'_> {
 
     fn reflink(&mut self, options: Resource<Options>) -> Result<Reflink> {
         Ok(convert::reflink_out(self.table.get(&options)?.reflink))
+    }
+
+    fn set_sparse(&mut self, options: Resource<Options>, value: Sparse) -> Result<()> {
+        self.table.get_mut(&options)?.sparse = convert::sparse_in(value);
+        Ok(())
+    }
+
+    fn sparse(&mut self, options: Resource<Options>) -> Result<Sparse> {
+        Ok(convert::sparse_out(self.table.get(&options)?.sparse))
     }
 
     fn set_durability(&mut self, options: Resource<Options>, value: Durability) -> Result<()> {

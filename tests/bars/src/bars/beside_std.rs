@@ -13,7 +13,7 @@ use crate::sample::{self, Sample};
 /// The ratios are far above 1.5, where fewer than 30 do.
 const ROUNDS: usize = 7;
 /// Copies by the host are quick, so there are more of them, for a control that means something.
-const PAIRS: usize = 3;
+const PAIRS: usize = 5;
 
 const SETTINGS: [(WasiFiles, f64, &str); 2] = [
     (

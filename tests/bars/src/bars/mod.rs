@@ -50,7 +50,15 @@ impl Bar {
         }
     }
 
+    /// What is counted is the same in every build.
+    const fn is_timed(self) -> bool {
+        matches!(self, Self::Overhead | Self::BesideStd | Self::Start)
+    }
+
     pub(crate) fn measure(self, bench: &Bench) -> Result<Vec<Row>> {
+        if self.is_timed() && cfg!(debug_assertions) {
+            bail!("this is no release build; `cargo bars` makes one");
+        }
         match self {
             Self::Overhead => overhead::measure(bench),
             Self::DataCalls => data_calls::measure(bench),

@@ -9,12 +9,10 @@ use crate::args::Linking;
 use crate::repeat;
 use crate::row::{Row, Verdict};
 use crate::shape::Shape;
-use crate::strace::{self, Calls};
+use crate::strace::{self, Calls, RARE};
 
 /// Beyond what the engine alone makes: to a thread of the pool, and back.
 const HOP: f64 = 5.0;
-/// What is this rare is not of one copy: a heap that grows, a lock that was taken.
-const RARE: f64 = 0.05;
 
 pub(super) fn measure(bench: &Bench) -> Result<Vec<Row>> {
     repeat::prepare(&bench.place)?;
@@ -63,7 +61,7 @@ fn hop_row(linking: Linking, alone: &Calls, asked: &Calls) -> Row {
     let more = asked.total() - alone.total();
     Row {
         bar: format!("the same from a guest, {}", linking.name()),
-        measured: format!("{more:.2} more: {}; all: {asked}", asked.beyond(alone)),
+        measured: format!("{more:.2} more: {}", asked.beyond(alone)),
         bound: format!("<= {HOP} more"),
         verdict: Verdict::of(more <= HOP + RARE),
     }

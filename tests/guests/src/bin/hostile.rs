@@ -9,6 +9,8 @@ use copyist_test_guests::contract::types::{
 };
 use copyist_test_guests::contract::{copy, read};
 use copyist_test_guests::{Arguments, open, say};
+use wasip2::cli::stdin::get_stdin;
+use wasip2::cli::stdout::get_stdout;
 use wasip2::filesystem::types::{Descriptor, DescriptorFlags, OpenFlags, PathFlags};
 
 fn main() {
@@ -125,6 +127,13 @@ fn handles(directory: &str, dir: &Descriptor) {
         let copied = copy::transfer(&source, &destination, None);
         say(format_args!("{name}: {copied:?}"));
     }
+    let (input, output) = (get_stdin(), get_stdout());
+    let copied = copy::transfer(&Source::Input(&input), &to(dir, "never"), None);
+    say(format_args!("a stream as source: {copied:?}"));
+    let copied = copy::transfer(&from(dir, "a"), &Destination::Output(&output), None);
+    say(format_args!("a stream as destination: {copied:?}"));
+    let bytes = read::bytes(&Source::Input(&input), None, u64::MAX);
+    say(format_args!("a stream as what is read: {bytes:?}"));
     let bytes = read::bytes(&Source::File(dir), None, u64::MAX);
     say(format_args!("a directory as what is read: {bytes:?}"));
     let text = read::text(&from(file, "b"), None, u64::MAX);

@@ -4,7 +4,7 @@
 use std::fmt::Debug;
 
 use copyist_test_guests::contract::types::{
-    Durability, Existing, Options, Preserve, Reflink, Window, WriteMode,
+    Durability, Existing, Options, Preserve, Reflink, Sparse, Window, WriteMode,
 };
 use copyist_test_guests::{Arguments, say};
 
@@ -30,6 +30,8 @@ fn main() {
     );
     let reflinks = [Reflink::Always, Reflink::Never, Reflink::Auto];
     keeps(&options, Options::set_reflink, Options::reflink, reflinks);
+    let sparses = [Sparse::Always, Sparse::Never, Sparse::Auto];
+    keeps(&options, Options::set_sparse, Options::sparse, sparses);
     let durabilities = [Durability::Each, Durability::End, Durability::None];
     keeps(
         &options,
@@ -83,6 +85,7 @@ fn are_new(options: &Options) {
     assert_eq!(options.existing(), Existing::Write);
     assert_eq!(options.write_mode(), WriteMode::InPlace);
     assert_eq!(options.reflink(), Reflink::Auto);
+    assert_eq!(options.sparse(), Sparse::Auto);
     assert_eq!(options.durability(), Durability::None);
     assert_eq!(options.preserve(), Preserve::empty());
     assert_eq!(options.require(), Preserve::empty());

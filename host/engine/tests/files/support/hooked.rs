@@ -141,6 +141,10 @@ impl Sys for Hooked {
             length: usize
         ) -> Result<usize>;
         fn seek(fd: BorrowedFd<'_>, offset: u64) -> Result<()>;
+        fn seek_data(fd: BorrowedFd<'_>, offset: u64) -> Result<u64>;
+        fn seek_hole(fd: BorrowedFd<'_>, offset: u64) -> Result<u64>;
+        fn punch_hole(fd: BorrowedFd<'_>, offset: u64, length: u64) -> Result<()>;
+        fn reopen(fd: BorrowedFd<'_>) -> Result<OwnedFd>;
         fn append(fd: BorrowedFd<'_>, bytes: &[u8]) -> Result<usize>;
         fn truncate(fd: BorrowedFd<'_>, length: u64) -> Result<()>;
         fn set_mode(fd: BorrowedFd<'_>, mode: u32) -> Result<()>;

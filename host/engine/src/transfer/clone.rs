@@ -1,0 +1,62 @@
+//! The phase Clone: all bytes at once, or none.
+
+use rustix::io::Errno;
+
+use super::{Flow, Phase, Transfer, at_destination, at_source, parts};
+use crate::error::Cause;
+use crate::plan::Mechanism;
+use crate::request::Reflink;
+use crate::strategy;
+
+impl Transfer {
+    pub(super) fn clone_file(&mut self) -> Result<Flow, Cause> {
+        let (source, info, target) = parts(&self.source, &mut self.target)?;
+        let sys = self.environment.sys();
+        let size = info.size;
+        // FICLONE of a length that is no multiple of the block, onto a longer file, is refused
+        // (https://github.com/uutils/coreutils/issues/3758).
+        target.cut(sys, size)?;
+        match self.allowance.ask_for_all(size) {
+            Ok(()) => {}
+            // The size may be a lie (sysfs); then the limit is met on the way.
+            Err(_) if info.blocks == 0 && self.request.options.reflink != Reflink::Always => {
+                self.plan.rule_out(Mechanism::Clone);
+                return Ok(Flow::Next(Phase::Data));
+            }
+            Err(limit) => return Err(limit.into()),
+        }
+        match strategy::clone::attempt(sys, source, target.fd()?) {
+            Ok(()) => {}
+            Err(Errno::INTR) => return Ok(Flow::Moved(0)),
+            Err(errno) => {
+                self.allowance.spend(0);
+                self.refuse(Mechanism::Clone, Some(errno))?;
+                return Ok(Flow::Next(Phase::Data));
+            }
+        }
+        let made = sys.stat(target.fd()?).map_err(at_destination)?;
+        let mut whole = made.size == size;
+        if !whole {
+            // The source grew or shrank, or the clone is cut short
+            // (https://github.com/openzfs/zfs/issues/15728).
+            let now = sys.stat(source).map_err(at_source)?.size;
+            self.summary.changed = now != size;
+            whole = now == made.size;
+        }
+        // What it has grown by counts too.
+        if !whole || self.allowance.ask_for_all(made.size).is_err() {
+            sys.truncate(target.fd()?, 0).map_err(at_destination)?;
+            self.allowance.spend(0);
+            self.refuse(Mechanism::Clone, None)?;
+            return Ok(Flow::Next(Phase::Data));
+        }
+        target.grew_to(made.size);
+        self.allowance.spend(made.size);
+        self.summary.bytes = made.size;
+        self.summary.consumed = made.size;
+        self.summary.shared = made.size;
+        self.moved_by[Mechanism::Clone as usize] = made.size;
+        self.summary.method = Some(Mechanism::Clone);
+        Ok(Flow::Next(Phase::Trim))
+    }
+}

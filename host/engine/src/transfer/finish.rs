@@ -1,0 +1,98 @@
+//! The phases after the bytes, from Trim to the sync of the directory.
+
+use rustix::io::Errno;
+
+use super::{Flow, Phase, Transfer, at_destination, at_source, parts};
+use crate::error::Cause;
+use crate::metadata;
+use crate::plan::Mechanism;
+use crate::request::{Durability, Existing};
+
+impl Transfer {
+    pub(super) fn trim(&mut self) -> Result<Flow, Cause> {
+        self.settle_last_hole()?;
+        let (source, before, target) = parts(&self.source, &mut self.target)?;
+        let sys = self.environment.sys();
+        if self.request.options.window.is_none() && !target.appends {
+            target.cut(sys, self.summary.bytes)?;
+        }
+        // A copy of one call is over before anything could be noticed, unless the end was not where
+        // it was to be; in a longer one, a change shows in the times. (The files of procfs and sysfs
+        // never are as long as they say, and that is no change.)
+        if (self.data_calls > 1 || self.surprised) && !self.summary.changed {
+            let after = sys.stat(source).map_err(at_source)?;
+            self.summary.changed = (after.size, after.modified) != (before.size, before.modified)
+                && !target.is(&before);
+        }
+        Ok(Flow::Next(Phase::Meta))
+    }
+
+    pub(super) fn meta(&mut self) -> Result<Flow, Cause> {
+        let (_, source, target) = parts(&self.source, &mut self.target)?;
+        self.summary.lost |= metadata::apply(
+            self.environment.sys(),
+            &self.request.options,
+            &source,
+            target,
+        )?;
+        Ok(Flow::Next(Phase::Sync))
+    }
+
+    pub(super) fn sync(&mut self) -> Result<Flow, Cause> {
+        let durable = self.request.options.durability != Durability::None;
+        if durable || self.saw_io_error {
+            let target = self.target.as_ref().ok_or(Cause::Panicked)?;
+            self.environment
+                .sys()
+                .sync(target.fd()?)
+                .map_err(at_destination)?;
+        }
+        Ok(Flow::Next(Phase::Publish))
+    }
+
+    pub(super) fn publish(&mut self) -> Result<Flow, Cause> {
+        let (source, info, target) = parts(&self.source, &mut self.target)?;
+        let by_kernel_alone = self.moved_by[Mechanism::ReadWrite as usize] == 0
+            && self.moved_by[Mechanism::SendFile as usize] == 0
+            && self.summary.bytes > 0;
+        let sys = self.environment.sys();
+        // Nothing can go wrong at close(2) on a local file system, and the two files share one if
+        // the kernel copied between them with these calls. Elsewhere a look at the file now allows
+        // to remove it, and nothing else, if close(2) reports a full quota.
+        if !(by_kernel_alone
+            && self
+                .environment
+                .support()
+                .is_local(sys, info.device, source))
+        {
+            target.identify(sys)?;
+        }
+        match target.publish(sys) {
+            Ok(()) => {}
+            Err(Errno::EXIST) => {
+                return match self.request.options.existing {
+                    Existing::Refuse => Err(at_destination(Errno::EXIST)),
+                    Existing::Write => {
+                        target.replace_from_now_on();
+                        Ok(Flow::Moved(0))
+                    }
+                    // Somebody was faster, and what stands there is newer than anything.
+                    Existing::Skip | Existing::Update => Ok(Flow::Skipped),
+                };
+            }
+            Err(errno) => return Err(at_destination(errno)),
+        }
+        Ok(Flow::Next(Phase::SyncDirectory))
+    }
+
+    pub(super) fn sync_directory(&mut self) -> Result<Flow, Cause> {
+        if self.request.options.durability != Durability::None
+            && let Some(target) = &self.target
+        {
+            target
+                .sync_directory(self.environment.sys(), &self.request)
+                .map_err(at_destination)?;
+        }
+        Ok(Flow::Done)
+    }
+}

@@ -1,0 +1,332 @@
+//! One copy as a state machine that its caller drives.
+//!
+//! This is the only place that holds progress, goes on to the next mechanism, confirms an end and
+//! counts. A mechanism makes one attempt (`strategy/`); what its answer means is decided here.
+
+mod clone;
+mod data;
+mod finish;
+mod holes;
+mod open;
+
+use std::mem;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use rustix::io::Errno;
+
+use crate::environment::Environment;
+use crate::error::{Cause, Error, Limit, Side, Unsupported};
+use crate::limits::Allowance;
+use crate::pace::Pace;
+use crate::plan::{Mechanism, Plan};
+use crate::request::{Handle, Request};
+use crate::span::Span;
+use crate::strategy::read_write::Hand;
+use crate::summary::Summary;
+use crate::sys::FileInfo;
+use crate::target::Target;
+
+use holes::Walk;
+
+/// What a step came to.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub enum Step {
+    /// Call again. So many bytes reached the destination, often none.
+    Moved(u64),
+    /// Call again after this time: something stands in the way that goes away by itself and tells
+    /// nobody, such as another process's lease on the file.
+    Later(Duration),
+    /// The copy succeeded.
+    Done(Summary),
+    /// The copy failed, and what it had made is removed as its options promise.
+    Failed(Error),
+}
+
+/// A descriptor of the copy's own, or one that the caller holds too.
+#[derive(Debug)]
+pub(crate) enum Fd {
+    Ours(OwnedFd),
+    Theirs(Handle),
+}
+
+impl AsFd for Fd {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        match self {
+            Self::Ours(fd) => fd.as_fd(),
+            Self::Theirs(handle) => handle.as_fd(),
+        }
+    }
+}
+
+/// Where a copy stands. Publishing is the point of no return.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Phase {
+    /// Open the source.
+    Open,
+    /// Open the destination and see that it is another file.
+    Check,
+    Clone,
+    Data,
+    /// Cut what is left of an older, longer file.
+    Trim,
+    Meta,
+    Sync,
+    /// Close the destination; give a staged file its name.
+    Publish,
+    /// Sync the directory in which a name was made.
+    SyncDirectory,
+    Ended,
+}
+
+enum Flow {
+    Next(Phase),
+    Moved(u64),
+    Later,
+    Skipped,
+    Done,
+}
+
+/// The first pause of a copy that must try again.
+const FIRST_PAUSE: Duration = Duration::from_millis(1);
+/// The longest.
+const LONGEST_PAUSE: Duration = Duration::from_millis(50);
+
+/// One copy under way. It makes about one system call a step and never sleeps.
+///
+/// A drop before the end cleans up as a failure does. While it runs, the thread should hold a
+/// [`FatalSignalsBlocked`](crate::sys::FatalSignalsBlocked).
+#[derive(Debug)]
+pub struct Transfer {
+    environment: Environment,
+    request: Request,
+    phase: Phase,
+    source: Option<(Fd, FileInfo)>,
+    target: Option<Target>,
+    span: Span,
+    /// The length that the source's size promises, until it proves wrong.
+    expected: Option<u64>,
+    plan: Plan,
+    pace: Pace,
+    hand: Hand,
+    /// The file position of a destination of our own, which sendfile moves.
+    position: u64,
+    allowance: Allowance,
+    walk: Walk,
+    hinted: bool,
+    stalled_writes: u32,
+    saw_io_error: bool,
+    /// The end was not where the size said.
+    surprised: bool,
+    data_calls: u32,
+    moved_by: [u64; Mechanism::ALL.len()],
+    pause: Duration,
+    summary: Summary,
+    started: Option<Instant>,
+    outcome: Option<Step>,
+}
+
+impl Transfer {
+    /// A copy that has made no system call yet.
+    pub fn new(environment: Environment, mut request: Request) -> Self {
+        let options = &mut request.options;
+        options.preserve |= options.require;
+        Self {
+            phase: Phase::Open,
+            source: None,
+            target: None,
+            span: Span::default(),
+            expected: None,
+            plan: Plan::default(),
+            pace: Pace::new(options.tuning),
+            hand: Hand::default(),
+            position: 0,
+            allowance: Allowance::new(mem::take(&mut options.limits)),
+            walk: Walk::default(),
+            hinted: false,
+            stalled_writes: 0,
+            saw_io_error: false,
+            surprised: false,
+            data_calls: 0,
+            moved_by: [0; Mechanism::ALL.len()],
+            pause: FIRST_PAUSE,
+            summary: Summary::default(),
+            started: None,
+            outcome: None,
+            environment,
+            request,
+        }
+    }
+
+    /// Goes one step. A data call moves at most `budget` bytes. After the end it repeats the
+    /// outcome.
+    pub fn step(&mut self, budget: u64) -> Step {
+        if let Some(outcome) = &self.outcome {
+            return outcome.clone();
+        }
+        self.started.get_or_insert_with(Instant::now);
+        match self.advance(budget) {
+            Ok(Flow::Next(phase)) => {
+                self.phase = phase;
+                Step::Moved(0)
+            }
+            Ok(Flow::Moved(bytes)) => Step::Moved(bytes),
+            Ok(Flow::Later) => {
+                let pause = self.pause;
+                self.pause = (pause * 2).min(LONGEST_PAUSE);
+                Step::Later(pause)
+            }
+            Ok(Flow::Skipped) => {
+                self.discard();
+                self.summary = Summary {
+                    skipped: 1,
+                    ..Summary::default()
+                };
+                self.moved_by = Default::default();
+                self.count();
+                self.end(Step::Done(self.summary.clone()))
+            }
+            Ok(Flow::Done) => {
+                self.summary.files = 1;
+                self.count();
+                self.end(Step::Done(self.summary.clone()))
+            }
+            // A signal came first. The driver looks at its cancel and comes again.
+            Err(Cause::Io(_, Errno::INTR)) if self.may_repeat() => Step::Moved(0),
+            Err(cause) => self.fail(cause),
+        }
+    }
+
+    /// Whether the phase can run again from its start. Not after close(2): whatever it answers, the
+    /// descriptor is gone.
+    fn may_repeat(&self) -> bool {
+        let is_open = |target: &Target| target.fd().is_ok();
+        self.phase != Phase::Publish || self.target.as_ref().is_some_and(is_open)
+    }
+
+    /// Ends the copy now. If it had already ended, its outcome stands; and what has its name already
+    /// is no failure any more.
+    pub fn cancel(&mut self) -> Step {
+        while self.outcome.is_none() && self.phase == Phase::SyncDirectory {
+            self.step(0);
+        }
+        match &self.outcome {
+            Some(outcome) => outcome.clone(),
+            None => self.fail(Cause::Cancelled),
+        }
+    }
+
+    /// Whether it has made a system call.
+    pub(crate) fn has_begun(&self) -> bool {
+        self.started.is_some()
+    }
+
+    /// What has been done so far.
+    pub fn progress(&self) -> &Summary {
+        &self.summary
+    }
+
+    fn advance(&mut self, budget: u64) -> Result<Flow, Cause> {
+        match self.phase {
+            Phase::Open => self.open(),
+            Phase::Check => self.check(),
+            Phase::Clone => self.clone_file(),
+            Phase::Data => self.data(budget),
+            Phase::Trim => self.trim(),
+            Phase::Meta => self.meta(),
+            Phase::Sync => self.sync(),
+            Phase::Publish => self.publish(),
+            Phase::SyncDirectory => self.sync_directory(),
+            Phase::Ended => Ok(Flow::Done),
+        }
+    }
+
+    fn fail(&mut self, cause: Cause) -> Step {
+        self.discard();
+        self.count();
+        let path = match cause.side() {
+            Some(Side::Source) => self.request.source.path(),
+            Some(Side::Destination) => self.request.destination.path(),
+            None => None,
+        }
+        .map(Path::to_owned);
+        self.end(Step::Failed(Error {
+            cause,
+            path,
+            done: self.summary.clone(),
+        }))
+    }
+
+    /// Removes what was made and closes what was opened.
+    fn discard(&mut self) {
+        if let Some(mut target) = self.target.take() {
+            target.discard(self.environment.sys(), &self.request);
+        }
+        self.close_source();
+    }
+
+    /// Nothing was written to it, so what close(2) says is of no interest.
+    fn close_source(&mut self) {
+        if let Some((Fd::Ours(fd), _)) = self.source.take() {
+            let _ = self.environment.sys().close(fd);
+        }
+    }
+
+    fn count(&mut self) {
+        self.summary.elapsed = self.started.map_or(Duration::ZERO, |since| since.elapsed());
+        self.summary.method = Mechanism::ALL
+            .into_iter()
+            .max_by_key(|mechanism| self.moved_by[*mechanism as usize])
+            .filter(|mechanism| self.moved_by[*mechanism as usize] > 0);
+    }
+
+    fn end(&mut self, outcome: Step) -> Step {
+        self.phase = Phase::Ended;
+        self.target = None;
+        self.close_source();
+        self.hand = Hand::default();
+        self.outcome = Some(outcome.clone());
+        outcome
+    }
+}
+
+impl Drop for Transfer {
+    fn drop(&mut self) {
+        if self.outcome.is_none() {
+            self.discard();
+        }
+    }
+}
+
+/// The source, what it was at first, and the target: all there between Check and Publish.
+fn parts<'a>(
+    source: &'a Option<(Fd, FileInfo)>,
+    target: &'a mut Option<Target>,
+) -> Result<(BorrowedFd<'a>, FileInfo, &'a mut Target), Cause> {
+    match (source, target) {
+        (Some((fd, info)), Some(target)) => Ok((fd.as_fd(), *info, target)),
+        _ => Err(Cause::Panicked),
+    }
+}
+
+fn at_source(errno: Errno) -> Cause {
+    Cause::Io(Side::Source, errno)
+}
+
+pub(crate) fn at_destination(errno: Errno) -> Cause {
+    Cause::Io(Side::Destination, errno)
+}
+
+impl From<Unsupported> for Cause {
+    fn from(what: Unsupported) -> Self {
+        Self::Unsupported(what)
+    }
+}
+
+impl From<Limit> for Cause {
+    fn from(limit: Limit) -> Self {
+        Self::Limit(limit)
+    }
+}
