@@ -3,7 +3,9 @@
 use std::collections::HashMap;
 use std::future::Future;
 use std::path::{Path, PathBuf};
+use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::sync::{LazyLock, Mutex};
+use std::thread;
 
 use copyist_wasmtime::{CopyCtx, CopyCtxBuilder, CopyCtxView, CopyView, InterruptHandle};
 use wasmtime::component::{Component, Linker, ResourceTable};
@@ -13,6 +15,7 @@ use wasmtime_wasi::p2::pipe::MemoryOutputPipe;
 use wasmtime_wasi::{FsPerms, WasiCtx, WasiCtxBuilder, WasiCtxView, WasiView};
 
 use crate::answer::Answer;
+use crate::system::PATIENCE;
 
 /// How the host's functions wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -175,6 +178,7 @@ impl Prepared {
     }
 
     pub(crate) fn run(mut self) -> Ended {
+        let _bound = Bound::new(self.guest.program);
         let result = match self.linking {
             Linking::Sync => self.call_sync(),
             Linking::Async => runtime().block_on(self.call()),
@@ -202,6 +206,26 @@ impl Prepared {
                 Command::instantiate_async(&mut self.store, &self.component, &self.linker).await?;
             command.wasi_cli_run().call_run(&mut self.store).await
         }
+    }
+}
+
+/// Ends the process where a guest does not end: its thread cannot be ended alone.
+struct Bound(#[expect(dead_code, reason = "its drop is what is waited for")] Sender<()>);
+
+impl Bound {
+    fn new(program: &'static str) -> Self {
+        let (alive, ended) = channel::<()>();
+        let test = thread::current().name().unwrap_or("a test").to_owned();
+        thread::spawn(move || {
+            if ended.recv_timeout(3 * PATIENCE) == Err(RecvTimeoutError::Timeout) {
+                #[expect(clippy::print_stderr, reason = "nobody else will say it")]
+                {
+                    eprintln!("{test}: {program} does not end");
+                }
+                std::process::abort();
+            }
+        });
+        Self(alive)
     }
 }
 
@@ -268,7 +292,7 @@ impl Drop for Ended {
         reason = "the harness shows it where a test failed"
     )]
     fn drop(&mut self) {
-        if std::thread::panicking() {
+        if thread::panicking() {
             eprintln!(
                 "the guest ({:?}) ended with {:?} and said\n{}{}",
                 self.linking, self.result, self.output, self.errors

@@ -9,7 +9,7 @@ use copyist_wasmtime::engine::Errno;
 
 use crate::answer::Answer;
 use crate::host::{Guest, Linking};
-use crate::place::{Place, pattern};
+use crate::place::{Place, pattern, skipped};
 use crate::system::{Altered, Call, Gate};
 
 const NEW: &[u8] = b"new bytes";
@@ -170,6 +170,50 @@ fn a_copy_that_must_share_does_or_fails() {
         assert_eq!(answer.get("method"), "clone");
         assert_eq!(answer.number("shared"), 9);
         place.assert_holds("to", NEW);
+    }
+}
+
+#[test]
+fn holes_are_kept_made_or_filled() {
+    const SIZE: usize = 1 << 20;
+    let allocated = |place: &Place, name: &str| place.stat(name).blocks() * 512;
+    let zeros = vec![0; SIZE];
+    let probe = Place::with("zeros", &zeros);
+    probe.write_hole("hole", SIZE as u64);
+    let has = |name| allocated(&probe, name) >= SIZE as u64;
+    if has("hole") || !has("zeros") {
+        skipped("the file system has no holes, or makes them by itself");
+        return;
+    }
+    for linking in Linking::BOTH {
+        for mode in [&[][..], &["--replace"]] {
+            for (word, of_a_hole, of_zeros) in [
+                ("auto", false, true),
+                ("always", false, false),
+                ("never", true, true),
+            ] {
+                let place = Place::new();
+                place.write_hole("from", SIZE as u64);
+                let word = format!("--sparse={word}");
+                let words = [&[&*word], mode].concat();
+                copy(linking, &place, &words).done();
+                place.assert_holds("to", &zeros);
+                assert_eq!(
+                    allocated(&place, "to") >= SIZE as u64,
+                    of_a_hole,
+                    "{words:?}"
+                );
+
+                let place = Place::with("from", &zeros);
+                copy(linking, &place, &words).done();
+                place.assert_holds("to", &zeros);
+                assert_eq!(
+                    allocated(&place, "to") >= SIZE as u64,
+                    of_zeros,
+                    "{words:?}"
+                );
+            }
+        }
     }
 }
 

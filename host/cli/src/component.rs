@@ -42,7 +42,7 @@ pub(crate) fn load(engine: &Engine, path: &Path) -> Result<InstancePre<State>> {
     }
     match linker.instantiate_pre(&component) {
         Ok(component) => Ok(component),
-        Err(error) => bail!("{name} does not fit this host: {error:#}"),
+        Err(error) => bail!("{name} needs more than this host has; try a newer one: {error:#}"),
     }
 }
 

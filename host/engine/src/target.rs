@@ -34,6 +34,8 @@ pub(crate) struct Target {
     pub(crate) appends: bool,
     /// Its length, where it is not known to be what this copy wrote.
     length: Option<u64>,
+    /// So much of it holds bytes that were there before.
+    old: u64,
     origin: Origin,
     /// The mode that a replaced file had and its successor gets.
     pub(crate) inherited_mode: Option<u32>,
@@ -219,6 +221,7 @@ impl Target {
             info: None,
             appends: false,
             length: None,
+            old: 0,
             origin,
             inherited_mode: None,
         }
@@ -245,6 +248,7 @@ impl Target {
             info: Some(info),
             appends,
             length: Some(info.size),
+            old: info.size,
             origin: Origin::Existing,
             inherited_mode: None,
         })
@@ -287,23 +291,39 @@ impl Target {
         }
     }
 
-    /// Makes it no longer than `length`.
-    pub(crate) fn cut(&mut self, sys: &dyn Sys, length: u64) -> Outcome<()> {
-        if self.length.is_some_and(|is| is > length) {
-            sys.truncate(self.fd()?, length).map_err(at_destination)?;
-            self.length = Some(length);
+    /// Makes it no longer than `length`, and tells whether it was.
+    pub(crate) fn cut(&mut self, sys: &dyn Sys, length: u64) -> Outcome<bool> {
+        if self.length.is_none_or(|is| is <= length) {
+            return Ok(false);
         }
-        Ok(())
+        sys.truncate(self.fd()?, length).map_err(at_destination)?;
+        self.length = Some(length);
+        Ok(true)
     }
 
     /// Makes a part read as zeros with nothing allocated. Where the file is not that long, it does so
     /// by itself.
     pub(crate) fn make_hole(&self, sys: &dyn Sys, offset: u64, length: u64) -> Outcome<Result<()>> {
-        let old = self.length.unwrap_or(0).saturating_sub(offset).min(length);
+        let old = self.old.saturating_sub(offset).min(length);
         if old == 0 {
             return Ok(Ok(()));
         }
         Ok(sys.punch_hole(self.fd()?, offset, old))
+    }
+
+    /// Gives a new file its length before its first hole, so that what is written before a hole does
+    /// not extend the file: XFS would allocate beyond it in advance
+    /// (<https://xfs.org/index.php/XFS_FAQ>, "speculative preallocation").
+    pub(crate) fn foresee(&mut self, sys: &dyn Sys, length: u64) -> Outcome<()> {
+        if self.is_new() {
+            self.extend(sys, length)?;
+        }
+        Ok(())
+    }
+
+    /// Whether this copy made it, so that all its bytes are this copy's.
+    pub(crate) fn is_new(&self) -> bool {
+        matches!(self.origin, Origin::Created | Origin::Staged(..))
     }
 
     /// Makes it no shorter than `length`, where what it has beyond the old one is a hole.

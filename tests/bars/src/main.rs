@@ -11,6 +11,7 @@ mod bars;
 mod host;
 mod machine;
 mod place;
+mod quiet;
 mod recording;
 mod repeat;
 mod row;

@@ -64,6 +64,8 @@ pub enum Call {
 pub enum Rule {
     /// stat(2) lies about the length.
     Says(Size),
+    /// stat(2) says that so many units of 512 bytes are allocated.
+    Blocks(u64),
     /// A call fails.
     ///
     /// What the kernel makes of some answers: `ENOSYS` counts for the whole bed from then on, as
@@ -136,7 +138,7 @@ macro_rules! table {
     };
 }
 
-use Rule::{AtMost, Becomes, Fails, Hangs, Holes as HasHoles, Says};
+use Rule::{AtMost, Becomes, Blocks, Fails, Hangs, Holes as HasHoles, Says};
 use When::{Always, First, From};
 
 table! {
@@ -254,14 +256,18 @@ table! {
     OPEN_EINTR_ONCE [Fails(Call::Open, Errno::INTR, First(1))];
     /// Pages of zeros are holes.
     HOLES [HasHoles(Holes::ZeroPages)];
-    /// lseek(2) calls all of it a hole.
-    HOLES_EVERYTHING [HasHoles(Holes::Everything)];
+    /// Says that it has one page, and makes no holes: as if it were compressed.
+    FEW_BLOCKS [Blocks(8)];
+    /// Says that nothing is allocated, and lseek(2) calls all of it a hole.
+    HOLES_EVERYTHING [Blocks(0), HasHoles(Holes::Everything)];
     /// lseek(2) finds data and holes before the place that was asked for.
-    HOLES_BACKWARDS [HasHoles(Holes::Backwards)];
+    HOLES_BACKWARDS [Blocks(8), HasHoles(Holes::Backwards)];
     /// lseek(2) finds an empty hole at every byte.
-    HOLES_EVERYWHERE [HasHoles(Holes::Everywhere)];
+    HOLES_EVERYWHERE [Blocks(8), HasHoles(Holes::Everywhere)];
     /// lseek(2) knows no holes.
-    HOLES_EINVAL [Fails(Call::Seek, Errno::INVAL, Always)];
+    HOLES_EINVAL [Blocks(8), Fails(Call::Seek, Errno::INVAL, Always)];
     /// lseek(2) fails.
-    HOLES_EIO [Fails(Call::Seek, Errno::IO, Always)];
+    HOLES_EIO [Blocks(8), Fails(Call::Seek, Errno::IO, Always)];
+    /// lseek(2) is interrupted, three times.
+    HOLES_EINTR [Blocks(8), HasHoles(Holes::ZeroPages), Fails(Call::Seek, Errno::INTR, First(3))];
 }

@@ -33,6 +33,10 @@ pub enum SystemCall {
     Preadv2,
     /// pwritev2(2)
     Pwritev2,
+    /// fallocate(2)
+    Fallocate,
+    /// renameat2(2)
+    Renameat2,
 }
 
 /// A system call, and what the filter answers to it.
@@ -46,7 +50,7 @@ pub struct Denied {
 
 impl SystemCall {
     /// All of them.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 11] = [
         Self::CopyFileRange,
         Self::Sendfile,
         Self::Splice,
@@ -56,6 +60,8 @@ impl SystemCall {
         Self::Fadvise64,
         Self::Preadv2,
         Self::Pwritev2,
+        Self::Fallocate,
+        Self::Renameat2,
     ];
 
     fn number(self) -> i64 {
@@ -69,6 +75,8 @@ impl SystemCall {
             Self::Fadvise64 => libc::SYS_fadvise64,
             Self::Preadv2 => libc::SYS_preadv2,
             Self::Pwritev2 => libc::SYS_pwritev2,
+            Self::Fallocate => libc::SYS_fallocate,
+            Self::Renameat2 => libc::SYS_renameat2,
         }
     }
 }

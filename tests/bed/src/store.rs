@@ -195,12 +195,17 @@ impl Node {
     pub(crate) fn describe(&self, inode: u64) -> FileAttr {
         let (size, blocks, special) = match &self.content {
             Content::File(bytes) => {
+                let said = self.rules.iter().find_map(|rule| match rule {
+                    Rule::Blocks(blocks) => Some(*blocks),
+                    _ => None,
+                });
                 let pages = if self.rules.contains(&Rule::Holes(Holes::ZeroPages)) {
                     bytes.chunks(PAGE).filter(|page| !is_zero(page)).count()
                 } else {
                     bytes.len().div_ceil(PAGE)
                 };
-                (self.is_said(bytes.len() as u64), pages as u64 * 8, 0)
+                let blocks = said.unwrap_or(pages as u64 * 8);
+                (self.is_said(bytes.len() as u64), blocks, 0)
             }
             Content::Directory(names) => (names.len() as u64, 0, 0),
             Content::Link(target) => (target.as_os_str().len() as u64, 0, 0),

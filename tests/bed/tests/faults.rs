@@ -200,6 +200,10 @@ fn seek_hole(bed: &Bed) -> Answer {
     rustix::fs::seek(open(bed, "it"), SeekFrom::Hole(50_000))
 }
 
+fn blocks(bed: &Bed) -> Answer {
+    Ok(open(bed, "it").metadata().unwrap().blocks())
+}
+
 fn blocks_with_a_hole(bed: &Bed) -> Answer {
     let file = open_to_write(bed, "it");
     rustix::io::pwrite(&file, &[0; 40 << 10], 0)?;
@@ -280,12 +284,15 @@ fn rows() -> Vec<Row> {
         (WRITE_EINTR, failed_writes, Ok(100), Ok(0)),
         (OPEN_EINTR_ONCE, open_once, Err(Errno::INTR), Ok(0)),
         (HOLES, blocks_with_a_hole, Ok(15 * 8), Ok(25 * 8)),
+        (FEW_BLOCKS, blocks, Ok(8), Ok(25 * 8)),
+        (HOLES_EVERYTHING, blocks, Ok(0), Ok(25 * 8)),
         (HOLES_EVERYTHING, seek_data, Err(Errno::NXIO), Ok(50_000)),
         (HOLES_EVERYTHING, seek_hole, Ok(50_000), Ok(LEN)),
         (HOLES_BACKWARDS, seek_hole, Ok(50_000 - 4096), Ok(LEN)),
         (HOLES_EVERYWHERE, seek_hole, Ok(50_000), Ok(LEN)),
         (HOLES_EINVAL, seek_data, Err(Errno::INVAL), Ok(50_000)),
         (HOLES_EIO, seek_data, Err(Errno::IO), Ok(50_000)),
+        (HOLES_EINTR, seek_data, Err(Errno::INTR), Ok(50_000)),
     ]
 }
 

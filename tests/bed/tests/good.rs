@@ -6,7 +6,9 @@ use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt, symlink};
 
 use copyist_bed::{Bed, Call, faults};
 use rustix::fs::XattrFlags;
-use rustix::fs::{AtFlags, FallocateFlags, Mode, OFlags, RenameFlags, Timespec, Timestamps};
+use rustix::fs::{
+    AtFlags, FallocateFlags, FileType, Mode, OFlags, RenameFlags, Timespec, Timestamps,
+};
 use rustix::io::Errno;
 
 use super::{copy_range, open, open_to_write, pattern};
@@ -77,18 +79,10 @@ fn names_are_linked_renamed_and_listed() {
     assert_eq!(listed, ["b", "c", "d"]);
     fs::remove_file(at("d/link")).unwrap();
     fs::remove_dir(at("d")).unwrap();
-    rustix::fs::mknodat(&root, "fifo", rustix::fs::FileType::Fifo, Mode::RUSR, 0).unwrap();
-    assert!(
-        rustix::fs::statat(&root, "fifo", AtFlags::empty())
-            .unwrap()
-            .st_mode
-            & libc_fifo()
-            != 0
-    );
-}
-
-fn libc_fifo() -> u32 {
-    rustix::fs::FileType::Fifo.as_raw_mode()
+    let (fifo, mode) = (FileType::Fifo, Mode::RUSR);
+    rustix::fs::mknodat(&root, "fifo", fifo, mode, 0).unwrap();
+    let made = rustix::fs::statat(&root, "fifo", AtFlags::empty()).unwrap();
+    assert_eq!(FileType::from_raw_mode(made.st_mode), FileType::Fifo);
 }
 
 #[test]

@@ -4,7 +4,9 @@ use std::fs::File;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use copyist_bed::seccomp::{Denied, ERRNOS, SystemCall, run_denied};
-use rustix::fs::{Advice, AtFlags, CWD, Mode, OFlags, ResolveFlags, StatxFlags};
+use rustix::fs::{
+    Advice, AtFlags, CWD, FallocateFlags, Mode, OFlags, RenameFlags, ResolveFlags, StatxFlags,
+};
 use rustix::io::{Errno, ReadWriteFlags};
 
 use super::{copy_range, splice};
@@ -33,6 +35,11 @@ fn call(call: SystemCall) -> Result<(), Errno> {
         SystemCall::Pwritev2 => {
             let slices = [std::io::IoSlice::new(b"x")];
             rustix::io::pwritev2(&zero, &slices, 0, ReadWriteFlags::empty()).map(drop)
+        }
+        SystemCall::Fallocate => rustix::fs::fallocate(&zero, FallocateFlags::empty(), 0, 1),
+        SystemCall::Renameat2 => {
+            let both = RenameFlags::NOREPLACE | RenameFlags::EXCHANGE;
+            rustix::fs::renameat_with(CWD, "/proc", CWD, "/proc", both)
         }
     }
 }

@@ -3,8 +3,15 @@
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
+use std::sync::mpsc::channel;
+use std::thread;
+use std::time::Duration;
 
+use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
+
+/// As long as any command of these tests may take, a first compilation and a busy machine counted in.
+const PATIENCE: Duration = Duration::from_secs(120);
 
 /// `copyist` with these arguments, in an environment of its own but for the cache of compiled
 /// components, which the tests share.
@@ -33,11 +40,20 @@ pub(crate) struct Ended {
 
 impl Ended {
     pub(crate) fn of(command: &mut Command) -> Self {
+        let (output, errors) = (Stdio::piped(), Stdio::piped());
+        let child = command.stdout(output).stderr(errors).spawn().unwrap();
+        let process = Pid::from_child(&child);
+        let (tell, told) = channel();
+        thread::spawn(move || tell.send(child.wait_with_output()));
+        let ended = told.recv_timeout(PATIENCE).unwrap_or_else(|_| {
+            kill_process(process, Signal::KILL).unwrap();
+            panic!("{command:?} does not end");
+        });
         let Output {
             status,
             stdout,
             stderr,
-        } = command.output().unwrap();
+        } = ended.unwrap();
         Self {
             status: status.code(),
             output: String::from_utf8(stdout).unwrap(),
@@ -66,7 +82,7 @@ impl Drop for Ended {
         reason = "the harness shows it where a test failed"
     )]
     fn drop(&mut self) {
-        if std::thread::panicking() {
+        if thread::panicking() {
             eprintln!(
                 "it ended with {:?} and said\n{}{}",
                 self.status, self.output, self.errors

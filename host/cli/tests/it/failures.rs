@@ -73,6 +73,44 @@ fn a_component_that_is_no_program() {
     );
 }
 
+/// A component that imports one function of one interface, and nothing else.
+fn importing(interface: &str, function: &str) -> Vec<u8> {
+    let length = |bytes: &[u8]| u8::try_from(bytes.len()).unwrap();
+    let name = |text: &str| [&[0, length(text.as_bytes())], text.as_bytes()].concat();
+    // An instance type of two: the type of a function without parameters and results, exported.
+    let types = [
+        &[1, 0x42, 2, 1, 0x40, 0, 1, 0, 4][..],
+        &name(function),
+        &[1, 0],
+    ]
+    .concat();
+    // An instance of that type.
+    let imports = [&[1][..], &name(interface), &[5, 0]].concat();
+    let section = |id, content: &[u8]| [&[id, length(content)], content].concat();
+    [
+        &b"\0asm\x0d\0\x01\0"[..],
+        &section(7, &types),
+        &section(10, &imports),
+    ]
+    .concat()
+}
+
+#[test]
+fn a_component_that_needs_what_no_host_or_a_later_one_has() {
+    for (interface, function) in [
+        ("wasi:http/types@0.2.0", "send"),
+        ("copyist:copy/copy@0.3.0", "transfer"),
+        ("wasi:cli/run@1.0.0", "run"),
+        ("wasi:cli/exit@0.2.0", "leave"),
+        ("copyist:copy/copy@0.2.9", "transfer-all"),
+        ("copyist:copy/unheard-of@0.2.0", "transfer"),
+    ] {
+        let (_place, path) = file(&importing(interface, function));
+        let said = complaint(&[&path]);
+        assert!(said.contains(&path) && said.contains(interface), "{said}");
+    }
+}
+
 #[test]
 fn a_directory_that_is_not_there() {
     let place = Place::with(b"bytes");

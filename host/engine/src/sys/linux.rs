@@ -41,9 +41,11 @@ pub(super) fn open_beneath(
     }
     match answer {
         Err(Errno::XDEV) => Err(beneath::ESCAPE),
-        // Before Linux 5.6, or denied by a seccomp filter that does not know the call. A true
-        // EPERM comes back from the other way.
-        Err(Errno::NOSYS | Errno::PERM) => beneath::open(directory, path, flags, mode),
+        // Before Linux 5.6, or denied by a seccomp filter: EPERM in containers, EACCES in LXC and on
+        // Android. What is true of the file comes back from the other way.
+        Err(Errno::NOSYS | Errno::PERM | Errno::ACCESS) => {
+            beneath::open(directory, path, flags, mode)
+        }
         answer => answer,
     }
 }
@@ -137,7 +139,9 @@ pub(super) fn append(fd: BorrowedFd<'_>, bytes: &[u8]) -> Result<usize> {
     let slices = [IoSlice::new(bytes)];
     match rustix::io::pwritev2(fd, &slices, 0, ReadWriteFlags::APPEND) {
         // Before Linux 4.16; a file system without write_iter; a seccomp filter.
-        Err(Errno::NOSYS | Errno::OPNOTSUPP | Errno::PERM) => rustix::io::write(fd, bytes),
+        Err(Errno::NOSYS | Errno::OPNOTSUPP | Errno::PERM | Errno::ACCESS) => {
+            rustix::io::write(fd, bytes)
+        }
         answer => answer,
     }
 }

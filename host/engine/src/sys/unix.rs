@@ -175,8 +175,9 @@ impl Sys for Native {
 
     fn rename_exclusive(&self, directory: BorrowedFd<'_>, old: &OsStr, new: &OsStr) -> Result<()> {
         match os::rename_noreplace(directory, old, new) {
-            // The file system or the kernel does not have it: link(2) refuses an existing name too.
-            Err(Errno::INVAL | Errno::NOSYS) => {
+            // The file system or the kernel does not have it, or a seccomp filter denies it: link(2)
+            // refuses an existing name too.
+            Err(Errno::INVAL | Errno::NOSYS | Errno::PERM | Errno::ACCESS) => {
                 rustix::fs::linkat(directory, old, directory, new, AtFlags::empty())?;
                 rustix::fs::unlinkat(directory, old, AtFlags::empty())
             }

@@ -13,9 +13,6 @@ impl Transfer {
         let (source, info, target) = parts(&self.source, &mut self.target)?;
         let sys = self.environment.sys();
         let size = info.size;
-        // FICLONE of a length that is no multiple of the block, onto a longer file, is refused
-        // (https://github.com/uutils/coreutils/issues/3758).
-        target.cut(sys, size)?;
         match self.allowance.ask_for_all(size) {
             Ok(()) => {}
             // The size may be a lie (sysfs); then the limit is met on the way.
@@ -28,19 +25,26 @@ impl Transfer {
         match strategy::clone::attempt(sys, source, target.fd()?) {
             Ok(()) => {}
             Err(Errno::INTR) => return Ok(Flow::Moved(0)),
+            // A length that is no multiple of the block is not cloned onto a longer file
+            // (https://github.com/uutils/coreutils/issues/3758). Not before: where there are no
+            // clones, one that is required must not cost the old file its end.
+            Err(Errno::INVAL) if target.cut(sys, size)? => return Ok(Flow::Moved(0)),
             Err(errno) => {
                 self.allowance.spend(0);
                 self.refuse(Mechanism::Clone, Some(errno))?;
                 return Ok(Flow::Next(Phase::Data));
             }
         }
-        let made = sys.stat(target.fd()?).map_err(at_destination)?;
+        let mut made = sys.stat(target.fd()?).map_err(at_destination)?;
         let mut whole = made.size == size;
         if !whole {
             // The source grew or shrank, or the clone is cut short
-            // (https://github.com/openzfs/zfs/issues/15728).
+            // (https://github.com/openzfs/zfs/issues/15728), or the old file was longer.
             let now = sys.stat(source).map_err(at_source)?.size;
             self.summary.changed = now != size;
+            if target.cut(sys, now)? {
+                made.size = now;
+            }
             whole = now == made.size;
         }
         // What it has grown by counts too.

@@ -13,8 +13,9 @@ impl Transfer {
         self.settle_last_hole()?;
         let (source, before, target) = parts(&self.source, &mut self.target)?;
         let sys = self.environment.sys();
-        if self.request.options.window.is_none() && !target.appends {
-            target.cut(sys, self.summary.bytes)?;
+        let is_whole = self.request.options.window.is_none() || target.is_new();
+        if is_whole && !target.appends {
+            target.cut(sys, self.span.destination + self.summary.bytes)?;
         }
         // A copy of one call is over before anything could be noticed, unless the end was not where
         // it was to be; in a longer one, a change shows in the times. (The files of procfs and sysfs

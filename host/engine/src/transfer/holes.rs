@@ -150,9 +150,15 @@ impl Transfer {
             Ok(length) => length,
             Err(limit) => return self.end_or(limit),
         };
+        let end = self
+            .span
+            .destination
+            .saturating_add(self.expected.unwrap_or(0));
         let (_, _, target) = parts(&self.source, &mut self.target)?;
+        let sys = self.environment.sys();
+        target.foresee(sys, end)?;
         let offset = self.span.destination + self.summary.bytes;
-        match target.make_hole(self.environment.sys(), offset, length)? {
+        match target.make_hole(sys, offset, length)? {
             Ok(()) => {
                 self.allowance.spend(length);
                 self.summary.consumed += length;

@@ -37,7 +37,7 @@ fn sources(bed: &Bed, content: &[u8]) -> [Place; 2] {
 }
 
 // What fails in the middle leaves no file of which half is missing.
-// https://github.com/oven-sh/bun/pull/41798
+// https://github.com/oven-sh/bun/issues/41798
 #[test]
 fn bun_41798_a_new_file_that_cannot_be_finished_is_gone() {
     for write_mode in WRITE_MODES {
@@ -74,7 +74,7 @@ fn bun_41798_a_new_file_that_cannot_be_finished_is_gone() {
 }
 
 // Written in place, a file has what was counted, and after it what it had: no zeros.
-// https://github.com/oven-sh/bun/pull/41798
+// https://github.com/oven-sh/bun/issues/41798
 #[test]
 fn bun_41798_a_file_written_in_place_has_what_was_counted() {
     for number in 0..2 {
@@ -128,10 +128,11 @@ fn bun_41798_a_file_written_in_place_has_what_was_counted() {
 
 // An old file is replaced as a whole or not at all.
 // https://github.com/openclaw/fs-safe/issues/302
-// https://github.com/oven-sh/bun/pull/41736
+// https://github.com/oven-sh/bun/issues/41736
 #[test]
 fn fs_safe_302_a_replaced_file_stays_whatever_breaks() {
-    let breaks: [(&str, &[Rule], &[Rule], Side, Errno); 6] = [
+    type Break = (&'static str, &'static [Rule], &'static [Rule], Side, Errno);
+    let breaks: [Break; 6] = [
         (
             "the source",
             faults::EIO_AT_64K,
@@ -196,7 +197,6 @@ fn fs_safe_302_a_replaced_file_stays_whatever_breaks() {
 
 // A write that fails, or that claims success and takes nothing, is not tried for ever.
 // https://github.com/libuv/libuv/issues/5151
-// https://github.com/nasa/fprime/issues/3534
 #[test]
 fn libuv_5151_writes_that_do_not_help_are_not_repeated() {
     let table: [(&str, &[Rule], Errno); 2] = [
@@ -223,7 +223,7 @@ fn libuv_5151_writes_that_do_not_help_are_not_repeated() {
 
 // What only close(2) tells is an error.
 // https://github.com/pola-rs/polars/issues/21002
-// https://github.com/apache/arrow-rs-object-store/pull/661
+// https://github.com/apache/arrow-rs-object-store/issues/661
 // https://github.com/rust-lang/rust/issues/42619
 #[test]
 fn polars_21002_a_quota_that_close_reports_is_an_error() {

@@ -32,7 +32,7 @@ fn assert_shared(place: &Place, name: &str, what: &str) {
 
 // The kernel refuses to clone a length that ends in the middle of a block onto a longer file.
 // https://github.com/uutils/coreutils/issues/3758
-// https://github.com/oven-sh/bun/pull/43325
+// https://github.com/oven-sh/bun/issues/43325
 #[test]
 fn coreutils_3758_a_clone_onto_a_longer_file_is_one_and_leaves_no_tail() {
     for place in sharing() {
@@ -135,7 +135,7 @@ fn rattler_build_1111_the_mode_is_the_same_by_every_mechanism() {
 }
 
 // An odd destination first, and the next file is shared all the same.
-// https://github.com/oven-sh/bun/pull/43244
+// https://github.com/oven-sh/bun/issues/43244
 // https://github.com/libuv/libuv/issues/3354
 #[test]
 fn bun_43244_files_are_shared_after_a_copy_to_an_odd_place() {

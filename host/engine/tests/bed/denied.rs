@@ -21,6 +21,11 @@ fn all_copies(what: &str) {
         places.push(("disk to memory", Place::disk(), memory()));
         places.push(("memory", memory(), memory()));
     }
+    // Which has no files without a name, so that they are renamed.
+    let bed = Bed::mount();
+    if let Some(bed) = &bed {
+        places.push(("disk to bed", Place::disk(), Place::bed(bed)));
+    }
     for (name, from, to) in places {
         let what = format!("{what}, {name}");
         from.write("it", pattern(LENGTH));

@@ -13,6 +13,7 @@ mod broken;
 mod changing;
 mod clones;
 mod denied;
+mod holes;
 mod offload;
 mod sizes;
 mod support;

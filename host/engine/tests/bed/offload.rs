@@ -28,8 +28,8 @@ fn length_and_moves(name: &str) -> (usize, u64) {
 }
 
 // The fallback goes on where the kernel's copy stopped, whatever it was that stopped it.
-// https://github.com/oven-sh/bun/pull/43398
-// https://github.com/oven-sh/bun/pull/42618
+// https://github.com/oven-sh/bun/issues/43398
+// https://github.com/oven-sh/bun/issues/42618
 // https://github.com/rust-lang/rust/issues/51266
 // https://github.com/tonistiigi/fsutil/issues/50
 // https://github.com/libuv/libuv/issues/3322
@@ -59,7 +59,7 @@ fn bun_43398_every_odd_answer_of_the_source_leads_to_the_same_bytes() {
 }
 
 // The same of the destination, whose place the bytes go to must be the right one too.
-// https://github.com/oven-sh/bun/pull/43398
+// https://github.com/oven-sh/bun/issues/43398
 #[test]
 fn bun_43398_every_odd_answer_of_the_destination_leads_to_the_same_bytes() {
     for (name, rules) in odd_answers() {
@@ -82,7 +82,7 @@ fn bun_43398_every_odd_answer_of_the_destination_leads_to_the_same_bytes() {
 
 // A window ends where it ends, on every arm.
 // https://github.com/oven-sh/bun/issues/32859
-// https://github.com/oven-sh/bun/pull/37856
+// https://github.com/oven-sh/bun/issues/37856
 #[test]
 fn bun_32859_a_window_ends_where_it_ends_whatever_the_offload_says() {
     for (name, rules) in odd_answers() {
@@ -143,7 +143,7 @@ fn go_42334_a_copy_that_saw_eio_syncs_its_destination() {
 }
 
 // What one destination refuses is not refused for others.
-// https://github.com/oven-sh/bun/pull/43244
+// https://github.com/oven-sh/bun/issues/43244
 // https://github.com/libuv/libuv/issues/3354
 #[test]
 fn bun_43244_an_odd_destination_does_not_turn_the_fast_path_off_for_others() {

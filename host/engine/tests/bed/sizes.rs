@@ -39,7 +39,7 @@ fn comes_over_whole(name: &str, rules: &[Rule], length: usize, moves: u64) {
 // The kernel's copiers say 0 at once, since the size is the end to them.
 // https://github.com/golang/go/issues/44272
 // https://github.com/tarka/xcp/issues/24
-// https://github.com/gentoo/portage/pull/778
+// https://github.com/gentoo/portage/issues/778
 // https://github.com/openclaw/fs-safe/issues/306
 #[test]
 fn go_44272_a_file_that_says_it_is_empty_comes_over_whole() {
@@ -47,7 +47,7 @@ fn go_44272_a_file_that_says_it_is_empty_comes_over_whole() {
     comes_over_whole("zero", faults::ZERO, 300_000, 40);
 }
 
-// https://github.com/oven-sh/bun/pull/41677
+// https://github.com/oven-sh/bun/issues/41677
 #[test]
 fn bun_41677_a_size_beyond_the_data_leaves_no_tail() {
     comes_over_whole("larger", faults::LARGER, 300_000, 40);
@@ -82,7 +82,7 @@ fn node_50437_nor_are_they_where_the_kernel_does_not_copy() {
 }
 
 // What a write did not take is written by the next one.
-// https://github.com/rpm-software-management/librepo/pull/398
+// https://github.com/rpm-software-management/librepo/issues/398
 // https://github.com/bytecodealliance/wasmtime/issues/8340
 #[test]
 fn librepo_398_short_writes_lose_nothing() {

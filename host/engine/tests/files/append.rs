@@ -115,6 +115,12 @@ fn go_60181_a_descriptor_that_appends_from_now_on_gets_each_byte_once() {
                     call_size: std::num::NonZeroUsize::new(4096),
                     ..tuning
                 },
+                // All of it, but in pieces also where it could be cloned.
+                window: Some(Window {
+                    source_offset: 0,
+                    length: None,
+                    destination_offset: 0,
+                }),
                 ..Options::default()
             };
             let request = request(from.source("from"), file(&destination), &options);
@@ -127,7 +133,8 @@ fn go_60181_a_descriptor_that_appends_from_now_on_gets_each_byte_once() {
                     set = true;
                 }
             }));
-            assert!(set);
+            // A clone is over before anybody can set it.
+            assert!(set || summary.method == Some(Mechanism::Clone));
             assert_eq!(summary.bytes, 100_000);
             assert_same(&to.read("to"), &new, &format!("{tuning:?}"));
         }

@@ -68,6 +68,12 @@ fn containerd_10197_holes_stay_holes() {
                 assert_eq!(summary.bytes, length, "{what}");
                 assert_eq!(summary.consumed, length, "{what}");
                 assert!(!summary.changed, "{what}");
+                // What a file system only says is a hole is read, and so not by this one alone.
+                if tuning.only.is_some_and(|only| only != Mechanism::ReadWrite)
+                    && !from.is_trusted()
+                {
+                    continue;
+                }
                 // A file system may allocate a block more at either end of each piece.
                 let slack = 8 * KIB * (1 + data.len() as u64);
                 assert!(

@@ -4,7 +4,7 @@
 use std::fs::{self, File};
 use std::os::unix::fs::FileExt;
 
-use copyist_engine::{Mechanism, Options, Tuning, Window};
+use copyist_engine::{Mechanism, Options, Sparse, Tuning, Window};
 
 use crate::support::content::assert_same_files;
 use crate::support::{
@@ -41,8 +41,6 @@ fn room(place: &Place) -> u64 {
     (space.f_bavail * space.f_frsize).min(available.unwrap_or(0) << 10)
 }
 
-// A whole file of this size is copied without holes, so one at a time.
-//
 // https://github.com/libuv/libuv/issues/1494, https://github.com/JuliaLang/julia/issues/14574,
 // https://github.com/KarpelesLab/reflink/issues/3: one call of at most 0x7ffff000 bytes was made.
 #[test]
@@ -54,15 +52,22 @@ fn libuv_1494_a_file_beyond_2_and_4_gib_is_copied_whole() {
         return skipped("less than 6 GiB of memory");
     }
     let size = 4 * GIB + 20_001;
-    for tuning in [Tuning::default(), only(Mechanism::SendFile), fallback()] {
+    // With its holes by each mechanism, and byte by byte.
+    for (tuning, keep) in [
+        (Tuning::default(), Sparse::Auto),
+        (only(Mechanism::SendFile), Sparse::Auto),
+        (fallback(), Sparse::Auto),
+        (Tuning::default(), Sparse::Never),
+    ] {
         sparse(&place, "from", size);
         let options = Options {
             tuning,
+            sparse: keep,
             ..Options::default()
         };
         let summary = copy(place.source("from"), place.destination("to"), &options).unwrap();
         assert_eq!(summary.bytes, size);
-        let what = format!("{size} bytes by {:?}", summary.method);
+        let what = format!("{size} bytes by {:?}, {keep:?}", summary.method);
         assert_same_files(&place.open("from"), &place.open("to"), &what);
         fs::remove_file(place.path("to")).unwrap();
         fs::remove_file(place.path("from")).unwrap();

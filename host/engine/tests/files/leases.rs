@@ -2,7 +2,6 @@
 
 use std::fs::File;
 use std::num::NonZeroUsize;
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use copyist_engine::{
@@ -74,7 +73,7 @@ fn check(place: &Place, leased: &str, on_any_open: bool, options: &Options) {
     }
     assert_eq!(failed(cancelled.cancel()).cause, Cause::Cancelled);
 
-    drop(holder);
+    kernel::lease(&holder, libc::F_UNLCK).unwrap();
     // To look at it before would have been one more open to wait.
     assert_same(&place.read("to"), &other(20_000), &what);
     let step = loop {
@@ -146,7 +145,6 @@ fn the_drivers_wait_for_a_lease_too() {
             let Some(holder) = lease(&place, "from", true) else {
                 return;
             };
-            let holder = Mutex::new(Some(holder));
             let opens = std::sync::Arc::new(AtomicUsize::new(0));
             let counted = opens.clone();
             let environment = hooked(move |call| {
@@ -154,7 +152,7 @@ fn the_drivers_wait_for_a_lease_too() {
                     && path.ends_with("from")
                     && counted.fetch_add(1, Ordering::Relaxed) == 3
                 {
-                    holder.lock().unwrap().take();
+                    kernel::lease(&holder, libc::F_UNLCK).unwrap();
                 }
                 None
             });

@@ -3,7 +3,6 @@
 use std::fs;
 use std::os::unix::fs::symlink;
 use std::os::unix::process::ExitStatusExt;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use copyist_engine::{
     Cause, Destination, Environment, Errno, Existing, Mechanism, Options, Side, Step, Transfer,
@@ -14,8 +13,8 @@ use rustix::fs::FlockOperation;
 use crate::support::child::dies;
 use crate::support::hooked::{Call, hooked, without_unnamed_files};
 use crate::support::{
-    Place, assert_same, at, copy, done, drive, failed, follow, fresh, in_pieces, other, pattern,
-    places, refusal, replacing, request,
+    Place, assert_same, at, beside, copy, done, drive, failed, follow, fresh, in_pieces, other,
+    pattern, places, refusal, replacing, request,
 };
 
 /// Replacing in several steps.
@@ -57,40 +56,45 @@ fn hard_links_to_the_old_file_keep_the_old_bytes() {
     }
 }
 
-/// A reader that opens the file again and again while it is replaced.
-fn mixtures(place: &Place, environment: &Environment, options: &Options) -> usize {
-    let contents = [pattern(300_000), other(700_000)];
-    place.write("one", &contents[0]);
-    place.write("two", &contents[1]);
-    place.write("to", &contents[0]);
-    let stop = AtomicBool::new(false);
-    std::thread::scope(|scope| {
-        let reader = scope.spawn(|| {
-            let mut mixtures = 0;
-            while !stop.load(Ordering::Relaxed) {
-                let seen = fs::read(place.path("to")).unwrap();
-                mixtures += usize::from(!contents.contains(&seen));
-            }
-            mixtures
-        });
-        for name in ["two", "one"].repeat(30) {
-            let request = request(place.source(name), place.destination("to"), options);
-            copyist_engine::copy_in(environment, request, &copyist_engine::Cancel::new()).unwrap();
-        }
-        stop.store(true, Ordering::Relaxed);
-        reader.join().unwrap()
-    })
+/// In how many steps of a copy over it the file is neither the old one nor the new one.
+fn mixtures(place: &Place, environment: Environment, options: &Options) -> usize {
+    let contents = [pattern(40_000), other(50_000)];
+    place.write("from", &contents[0]);
+    place.write("to", &contents[1]);
+    let request = request(place.source("from"), place.destination("to"), options);
+    let mut transfer = Transfer::new(environment, request);
+    let mut mixtures = 0;
+    done(drive(&mut transfer, |_| {
+        mixtures += usize::from(!contents.contains(&place.read("to")));
+    }));
+    assert_same(&place.read("to"), &contents[0], "it is replaced");
+    mixtures
 }
 
 #[test]
 fn a_reader_sees_the_old_file_or_the_new_one() {
     for place in places() {
         for environment in [fresh(), without_unnamed_files()] {
-            assert_eq!(mixtures(&place, &environment, &in_steps()), 0);
+            assert_eq!(mixtures(&place, environment.clone(), &in_steps()), 0);
+
+            // And one that opens it whenever it likes.
+            let contents = [pattern(300_000), other(700_000)];
+            place.write("one", &contents[0]);
+            place.write("two", &contents[1]);
+            place.write("to", &contents[0]);
+            let look = || assert!(contents.contains(&place.read("to")), "a mixture");
+            beside(look, || {
+                for name in ["two", "one"].repeat(30) {
+                    let request =
+                        request(place.source(name), place.destination("to"), &replacing());
+                    let cancel = copyist_engine::Cancel::new();
+                    copyist_engine::copy_in(&environment, request, &cancel).unwrap();
+                }
+            });
         }
-        // That the reader would have seen a mixture.
+        // In place there is a mixture to be seen.
         let in_place = in_pieces(Mechanism::ReadWrite, 4096);
-        assert_ne!(mixtures(&place, &fresh(), &in_place), 0);
+        assert_ne!(mixtures(&place, fresh(), &in_place), 0);
     }
 }
 

@@ -201,7 +201,8 @@ fn without_reflinks_no_call_is_made_that_may_share() {
 #[test]
 fn with_reflinks_required_it_is_a_clone_or_nothing() {
     for place in places() {
-        let old = other(100 * KIB);
+        // Longer, of which nothing is cut off before it is known to work.
+        let old = other(200 * KIB);
         place.write("from", pattern(100 * KIB));
         place.write("old", &old);
         let options = Options {

@@ -2,12 +2,11 @@
 
 use std::fs::{self, File};
 use std::os::unix::fs::FileExt;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use copyist_engine::Options;
 use rustix::fs::{FallocateFlags, SeekFrom};
 
-use crate::support::{assert_same, copy, every_way, pairs, pattern, skipped};
+use crate::support::{assert_same, beside, copy, every_way, pairs, pattern, skipped};
 
 // https://github.com/openzfs/zfs/issues/15526, https://github.com/openzfs/zfs/issues/15933: pages
 // that were dirty while somebody asked for holes were copied as zeros. The defect was that file
@@ -15,16 +14,13 @@ use crate::support::{assert_same, copy, every_way, pairs, pattern, skipped};
 #[test]
 fn zfs_15526_a_copy_right_after_a_write_has_its_bytes() {
     for (from, to, _) in pairs() {
-        let stop = AtomicBool::new(false);
-        std::thread::scope(|scope| {
-            scope.spawn(|| {
-                while !stop.load(Ordering::Relaxed) {
-                    if let Ok(file) = File::open(from.path("from")) {
-                        let _ = rustix::fs::seek(&file, SeekFrom::Data(0));
-                        let _ = rustix::fs::seek(&file, SeekFrom::Hole(0));
-                    }
-                }
-            });
+        let ask_for_holes = || {
+            if let Ok(file) = File::open(from.path("from")) {
+                let _ = rustix::fs::seek(&file, SeekFrom::Data(0));
+                let _ = rustix::fs::seek(&file, SeekFrom::Hole(0));
+            }
+        };
+        beside(ask_for_holes, || {
             for round in 0..40_usize {
                 let bytes = pattern(20_000 + round * 1000);
                 let (way, tuning) = every_way().swap_remove(round % 2);
@@ -41,7 +37,6 @@ fn zfs_15526_a_copy_right_after_a_write_has_its_bytes() {
                 let what = format!("round {round} by {way}, {} to {}", from.name, to.name);
                 assert_same(&to.read("to"), &from.read("from"), &what);
             }
-            stop.store(true, Ordering::Relaxed);
         });
     }
 }

@@ -20,11 +20,11 @@ fn layout() -> Bench {
         .write(true)
         .truncate(true)
         .open(bench.path(SOURCE))
-        .unwrap();
-    file.set_len(content.len() as u64).unwrap();
-    file.write_all_at(&content[..2 * BLOCK], 0).unwrap();
+        .expect("the source is there");
+    file.set_len(content.len() as u64).expect("a hole");
+    file.write_all_at(&content[..2 * BLOCK], 0).expect("room");
     file.write_all_at(&content[5 * BLOCK..6 * BLOCK], 5 * BLOCK as u64)
-        .unwrap();
+        .expect("room");
     bench
 }
 

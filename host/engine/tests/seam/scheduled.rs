@@ -553,7 +553,7 @@ impl Sys for Scheduled {
     fn punch_hole(&self, fd: BorrowedFd<'_>, offset: u64, length: u64) -> Result<()> {
         let call = Call {
             to: offset,
-            length: usize::try_from(length).unwrap(),
+            length: usize::try_from(length).expect("a hole of a test"),
             ..call(Op::PunchHole, self.side(fd))
         };
         self.other(call, Ok(()), || self.native.punch_hole(fd, offset, length))

@@ -80,21 +80,24 @@ pub(crate) struct Bench {
 
 impl Bench {
     pub(crate) fn new(args: &Args) -> Result<Self> {
+        let [many, time_copy] = programs("copyist-bars-guest", ["many", "time_copy"])?;
+        let [plugin] = programs("copyist-example-plugin", ["copyist-example-plugin"])?;
         Ok(Self {
             place: Place::new(&args.dir)?,
             size: args.size.as_u64(),
-            time_copy: program("copyist-bars-guest", "time_copy")?,
-            many: program("copyist-bars-guest", "many")?,
-            plugin: program("copyist-example-plugin", "copyist-example-plugin")?,
+            time_copy,
+            many,
+            plugin,
         })
     }
 }
 
-/// Builds a guest program, in release as all guests are.
-fn program(package: &str, name: &str) -> Result<PathBuf> {
-    let built = copyist_guest_build::build(package, &[name]).context("no guest to measure")?;
-    match built.into_iter().next() {
-        Some(component) => Ok(component.path),
-        None => bail!("{package} has no program {name}"),
+/// Builds guest programs, in release as all guests are; named in the order of the alphabet.
+fn programs<const N: usize>(package: &str, names: [&str; N]) -> Result<[PathBuf; N]> {
+    let built = copyist_guest_build::build(package, &names).context("no guest to measure")?;
+    let paths: Vec<_> = built.into_iter().map(|component| component.path).collect();
+    match paths.try_into() {
+        Ok(paths) => Ok(paths),
+        Err(_) => bail!("{package} has not the programs {names:?}"),
     }
 }

@@ -78,8 +78,8 @@ pub(crate) fn make_read_only(mount: &File) -> io::Result<()> {
     })
 }
 
-/// A lease on an open file: others who open it wait, or are told to come again. Dropped with the
-/// file.
+/// Takes a lease on an open file, or gives it up: others who open it wait, or are told to come
+/// again.
 pub(crate) fn lease(file: &File, kind: libc::c_int) -> io::Result<()> {
     // SAFETY: no memory is passed. The holder is told of the others by SIGIO, which is ignored.
     unsafe {

@@ -9,6 +9,7 @@ pub(crate) mod place;
 use std::num::NonZeroUsize;
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use copyist_engine::sys::{self, FatalSignalsBlocked};
 use copyist_engine::{
@@ -112,6 +113,26 @@ pub(crate) fn failed(step: Step) -> Error {
         Step::Failed(error) => error,
         other => panic!("it has not failed: {other:?}"),
     }
+}
+
+/// Runs `body` while another thread does something again and again, until it ends or panics.
+pub(crate) fn beside<T>(mut again: impl FnMut() + Send, body: impl FnOnce() -> T) -> T {
+    struct Stop<'a>(&'a AtomicBool);
+    impl Drop for Stop<'_> {
+        fn drop(&mut self) {
+            self.0.store(true, Ordering::Relaxed);
+        }
+    }
+    let stop = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let _stop = Stop(&stop);
+        scope.spawn(|| {
+            while !stop.load(Ordering::Relaxed) {
+                again();
+            }
+        });
+        body()
+    })
 }
 
 /// By default, with the fallback forced, and by each mechanism alone.

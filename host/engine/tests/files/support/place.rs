@@ -1,6 +1,7 @@
 //! Directories to copy in, each on a file system of its own kind.
 
 use std::fs::{self, File};
+use std::os::fd::AsFd;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -88,6 +89,11 @@ impl Place {
 
     pub(crate) fn set_mode(&self, name: impl AsRef<Path>, mode: u32) {
         fs::set_permissions(self.path(name), fs::Permissions::from_mode(mode)).unwrap();
+    }
+
+    /// Whether the copier believes what this file system says of holes.
+    pub(crate) fn is_trusted(&self) -> bool {
+        copyist_engine::sys::native().is_local(self.base.as_fd()) == Ok(true)
     }
 
     /// Opens a file to be read.
