@@ -213,8 +213,8 @@ const BREAKING_SOURCES: &[(&str, &str, &str)] = &[
     ),
     (
         "case of a type not yet used",
-        "enum sparse {",
-        "enum sparse { some,",
+        "enum special {",
+        "enum special { some,",
     ),
     (
         "name of a type not yet used",
@@ -311,7 +311,10 @@ fn an_addition_is_no_break() {
 fn one_version_is_named_everywhere() {
     let version = current().version();
     let mut others = Vec::new();
-    for path in text_files(&repository()) {
+    // The command is tested with components that import other versions.
+    let elsewhere = repository().join("host/cli/tests");
+    let files = text_files(&repository()).into_iter();
+    for path in files.filter(|path| !path.starts_with(&elsewhere)) {
         let Ok(text) = fs::read_to_string(&path) else {
             continue;
         };
