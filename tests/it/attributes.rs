@@ -142,6 +142,7 @@ fn special_bits_are_kept_where_the_embedder_grants_it() {
                 }
                 let granted = Grants {
                     special_mode_bits: true,
+                    ..Grants::default()
                 };
                 let answer = guest(&place, &[&[ask], mode].concat())
                     .copying(|copying| {
@@ -158,6 +159,7 @@ fn special_bits_are_kept_where_the_embedder_grants_it() {
             place.set_mode("from", 0o4755);
             let granted = Grants {
                 special_mode_bits: true,
+                ..Grants::default()
             };
             guest(&place, mode)
                 .copying(|copying| {

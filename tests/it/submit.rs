@@ -160,6 +160,7 @@ fn a_request_cannot_grant_itself_anything() {
     request.request.options.preserve = Preserve::MODE;
     request.request.options.grants = Grants {
         special_mode_bits: true,
+        ..Grants::default()
     };
     request.request.options.limits.total = Some(quota.clone());
     let ctx = CopyCtx::builder().max_bytes(1000).build();

@@ -89,6 +89,10 @@ pub(crate) struct Run {
 pub(crate) enum Grant {
     /// Setuid, setgid and sticky bits are kept when the mode is preserved
     SpecialModeBits,
+    /// User and group are kept when ownership is preserved
+    Ownership,
+    /// Attributes that only root sets are kept when attributes are preserved, such as capabilities
+    PrivilegedXattrs,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]

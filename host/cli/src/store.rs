@@ -64,6 +64,8 @@ fn copy(run: &Run) -> CopyCtx {
     for grant in &run.grants {
         match grant {
             Grant::SpecialModeBits => grants.special_mode_bits = true,
+            Grant::Ownership => grants.ownership = true,
+            Grant::PrivilegedXattrs => grants.privileged_xattrs = true,
         }
     }
     copy.grants(grants);

@@ -57,6 +57,7 @@ mod support;
 pub mod sys;
 mod target;
 mod transfer;
+mod xattrs;
 
 pub use cancel::Cancel;
 /// The token without which no [`Base::Ambient`] can be made.

@@ -1,5 +1,7 @@
 //! Attributes: what is kept, what is refused before anything is touched, what is lost.
 
+use std::os::fd::BorrowedFd;
+
 use rustix::io::Errno;
 
 use crate::error::{Cause, Unsupported};
@@ -7,30 +9,45 @@ use crate::preserve::Preserve;
 use crate::request::{Destination, Options};
 use crate::sys::{FileInfo, Sys};
 use crate::target::{PERMISSIONS, Target};
-use crate::transfer::at_destination;
+use crate::transfer::{at_destination, at_source};
+use crate::xattrs;
 
-/// What a copy of one file carries over. It has no links to keep, so none are lost either.
-const CARRIED: Preserve = Preserve::MODE
-    .union(Preserve::TIMESTAMPS)
-    .union(Preserve::LINKS);
 /// Setuid, setgid, sticky.
 const SPECIAL: u32 = 0o7000;
 const SETUID: u32 = 0o4000;
 const SETGID: u32 = 0o2000;
+const WRITABLE: u32 = 0o200;
+
+/// What says who may do what with a file. Somebody else's open file keeps its own.
+const ACCESS: Preserve = Preserve::MODE
+    .union(Preserve::OWNERSHIP)
+    .union(Preserve::ACLS);
 
 /// Refuses what is required and cannot be, before any system call.
 pub(crate) fn check(options: &Options, destination: &Destination) -> Result<(), Cause> {
-    let mode_of_theirs =
-        options.require.contains(Preserve::MODE) && matches!(destination, Destination::File(_));
-    if mode_of_theirs || !CARRIED.contains(options.require) {
+    if options.require.intersects(ACCESS) && matches!(destination, Destination::File(_)) {
         return Err(Unsupported::Attribute.into());
+    }
+    if options.require.contains(Preserve::OWNERSHIP) && !options.grants.ownership {
+        return Err(Cause::Denied);
     }
     Ok(())
 }
 
 /// Refuses what this source has and may not be carried over, before anything is created.
-pub(crate) fn check_source(options: &Options, source: &FileInfo) -> Result<(), Cause> {
+pub(crate) fn check_source(
+    sys: &dyn Sys,
+    options: &Options,
+    fd: BorrowedFd<'_>,
+    source: &FileInfo,
+) -> Result<(), Cause> {
     if options.require.contains(Preserve::MODE) && is_withheld(options, source) {
+        return Err(Cause::Denied);
+    }
+    if options.require.contains(Preserve::XATTRS)
+        && !options.grants.privileged_xattrs
+        && xattrs::has_privileged(sys, fd).map_err(at_source)?
+    {
         return Err(Cause::Denied);
     }
     Ok(())
@@ -41,33 +58,92 @@ fn is_withheld(options: &Options, source: &FileInfo) -> bool {
     source.mode & SPECIAL != 0 && !options.grants.special_mode_bits
 }
 
-/// Sets the attributes on what was written and says which could not be kept. The mode first, then
-/// the times, which everything before would change.
+/// Sets the attributes on what was written, and says which could not be kept. In this order:
+///
+/// - the owner, since chown(2) clears setuid bits and capabilities;
+/// - extended attributes, while the file can be written;
+/// - the mode;
+/// - the access control list, whose mask chmod(2) would change;
+/// - the times, which all before may change.
 pub(crate) fn apply(
+    sys: &dyn Sys,
+    options: &Options,
+    from: BorrowedFd<'_>,
+    source: &FileInfo,
+    target: &mut Target,
+) -> Result<Preserve, Cause> {
+    let mut lost = Preserve::NONE;
+    let mut wanted = options.preserve;
+    if target.is_theirs() {
+        lost |= wanted.intersection(ACCESS);
+        wanted = wanted - ACCESS;
+    }
+    if wanted.contains(Preserve::OWNERSHIP) {
+        lost |= own(sys, options, source, target)?;
+    }
+    if wanted.contains(Preserve::XATTRS) {
+        lost |= describe(sys, options, from, target)?;
+    }
+    if let Some(mode) = target.inherited_mode {
+        sys.set_mode(target.fd()?, mode).map_err(at_destination)?;
+    }
+    if wanted.contains(Preserve::MODE) {
+        let mode = allowed_mode(sys, options, source, target)?;
+        if mode != source.mode {
+            lost |= Preserve::MODE;
+        }
+        let answer = sys.set_mode(target.fd()?, mode);
+        lost |= loss(options, Preserve::MODE, answer)?;
+    }
+    if wanted.contains(Preserve::ACLS) {
+        let answer = xattrs::copy_access_list(sys, from, target.fd()?);
+        lost |= loss(options, Preserve::ACLS, answer)?;
+    }
+    if wanted.contains(Preserve::TIMESTAMPS) {
+        let answer = sys.set_times(target.fd()?, source.accessed, source.modified);
+        lost |= loss(options, Preserve::TIMESTAMPS, answer)?;
+    }
+    Ok(lost)
+}
+
+fn own(
     sys: &dyn Sys,
     options: &Options,
     source: &FileInfo,
     target: &mut Target,
 ) -> Result<Preserve, Cause> {
-    let mut lost = options.preserve - CARRIED;
-    if let Some(mode) = target.inherited_mode {
-        sys.set_mode(target.fd()?, mode).map_err(at_destination)?;
+    if !options.grants.ownership {
+        return Ok(Preserve::OWNERSHIP);
     }
-    if options.preserve.contains(Preserve::MODE) {
-        let mode = allowed_mode(sys, options, source, target)?;
-        if mode != source.mode || target.is_theirs() {
-            lost |= Preserve::MODE;
+    let answer = sys.set_owner(target.fd()?, source.owner, source.group);
+    if answer.is_ok() {
+        target.look_again(sys)?;
+    }
+    loss(options, Preserve::OWNERSHIP, answer)
+}
+
+fn describe(
+    sys: &dyn Sys,
+    options: &Options,
+    from: BorrowedFd<'_>,
+    target: &mut Target,
+) -> Result<Preserve, Cause> {
+    let privileged = options.grants.privileged_xattrs;
+    let mut answer = xattrs::copy(sys, from, target.fd()?, privileged);
+    // A file that is to be read only refuses attributes even to who has it open to be written
+    // (https://github.com/openclaw/fs-safe/issues/309).
+    if matches!(answer, Err(Errno::ACCESS | Errno::PERM)) && target.is_new() {
+        let mode = target.look(sys)?.mode;
+        if mode & WRITABLE == 0 && sys.set_mode(target.fd()?, mode | WRITABLE).is_ok() {
+            answer = xattrs::copy(sys, from, target.fd()?, privileged);
+            sys.set_mode(target.fd()?, mode).map_err(at_destination)?;
         }
-        if !target.is_theirs() {
-            let answer = sys.set_mode(target.fd()?, mode);
-            lost |= loss(options, Preserve::MODE, answer)?;
-        }
     }
-    if options.preserve.contains(Preserve::TIMESTAMPS) {
-        let answer = sys.set_times(target.fd()?, source.accessed, source.modified);
-        lost |= loss(options, Preserve::TIMESTAMPS, answer)?;
+    match answer {
+        Ok(true) => Ok(Preserve::NONE),
+        Ok(false) => Ok(Preserve::XATTRS),
+        Err(errno) => loss(options, Preserve::XATTRS, Err(errno)),
     }
-    Ok(lost)
 }
 
 /// What of the source's mode the copy may have. With another owner or group than its source it must

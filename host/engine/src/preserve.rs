@@ -36,6 +36,17 @@ impl Preserve {
         self.0 & other.0 == other.0
     }
 
+    /// Whether both sets have something.
+    pub const fn intersects(self, other: Self) -> bool {
+        self.0 & other.0 != 0
+    }
+
+    /// What both sets have.
+    #[must_use]
+    pub const fn intersection(self, other: Self) -> Self {
+        Self(self.0 & other.0)
+    }
+
     /// What either set has.
     pub const fn union(self, other: Self) -> Self {
         Self(self.0 | other.0)

@@ -162,6 +162,11 @@ pub struct Grants {
     /// Setuid, setgid and sticky bits are carried over when the mode is preserved: the first two
     /// where the copy has its source's owner or group.
     pub special_mode_bits: bool,
+    /// User and group are carried over when ownership is preserved.
+    pub ownership: bool,
+    /// Extended attributes that only root may set are carried over when attributes are preserved:
+    /// `security.capability`, `trusted.*`.
+    pub privileged_xattrs: bool,
 }
 
 /// Switches for tests and measurements. The defaults are right for everything else.

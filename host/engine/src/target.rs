@@ -283,6 +283,12 @@ impl Target {
         Ok(info)
     }
 
+    /// Asks once more what it is.
+    pub(crate) fn look_again(&mut self, sys: &dyn Sys) -> Outcome<FileInfo> {
+        self.info = None;
+        self.look(sys)
+    }
+
     /// As [`look`](Self::look), where there is a file that a failure to close would have to remove.
     pub(crate) fn identify(&mut self, sys: &dyn Sys) -> Outcome<()> {
         match self.origin {

@@ -4,7 +4,7 @@
 //! fails them by a schedule, or plays another platform. What a platform must supply stands in
 //! `unix.rs`, which takes the calls that differ from `linux.rs` or `other.rs`.
 
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::fmt::Debug;
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
@@ -168,6 +168,16 @@ pub trait Sys: Debug + Send + Sync {
     fn truncate(&self, fd: BorrowedFd<'_>, length: u64) -> Result<()>;
     /// fchmod(2).
     fn set_mode(&self, fd: BorrowedFd<'_>, mode: u32) -> Result<()>;
+    /// fchown(2).
+    fn set_owner(&self, fd: BorrowedFd<'_>, owner: u32, group: u32) -> Result<()>;
+    /// The names of all extended attributes (flistxattr(2)).
+    fn xattr_names(&self, fd: BorrowedFd<'_>) -> Result<Vec<OsString>>;
+    /// The value of one (fgetxattr(2)).
+    fn xattr(&self, fd: BorrowedFd<'_>, name: &OsStr) -> Result<Vec<u8>>;
+    /// fsetxattr(2).
+    fn set_xattr(&self, fd: BorrowedFd<'_>, name: &OsStr, value: &[u8]) -> Result<()>;
+    /// fremovexattr(2).
+    fn remove_xattr(&self, fd: BorrowedFd<'_>, name: &OsStr) -> Result<()>;
     /// futimens(2).
     fn set_times(&self, fd: BorrowedFd<'_>, accessed: Time, modified: Time) -> Result<()>;
     /// Tells the kernel that the file is read from start to end: one advice, for the whole file.

@@ -1,6 +1,6 @@
 //! The system itself. What differs by platform is taken from `os`.
 
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::os::fd::{BorrowedFd, IntoRawFd, OwnedFd};
 use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
@@ -10,6 +10,9 @@ use rustix::io::Errno;
 
 use super::{At, FileInfo, Kind, Result, Sys, Time, os, signals};
 use crate::plan::Platform;
+
+/// Linux lists and keeps no more than this (xattr(7)).
+const XATTR_MAX: usize = 64 << 10;
 
 #[derive(Debug)]
 pub(super) struct Native;
@@ -48,7 +51,7 @@ impl Sys for Native {
 
     fn read_link_at(&self, directory: BorrowedFd<'_>, name: &OsStr) -> Result<PathBuf> {
         let target = rustix::fs::readlinkat(directory, name, Vec::new())?;
-        Ok(std::ffi::OsString::from_vec(target.into_bytes()).into())
+        Ok(OsString::from_vec(target.into_bytes()).into())
     }
 
     fn status_flags(&self, fd: BorrowedFd<'_>) -> Result<OFlags> {
@@ -132,6 +135,38 @@ impl Sys for Native {
 
     fn set_mode(&self, fd: BorrowedFd<'_>, mode: u32) -> Result<()> {
         rustix::fs::fchmod(fd, Mode::from_raw_mode(mode as _))
+    }
+
+    fn set_owner(&self, fd: BorrowedFd<'_>, owner: u32, group: u32) -> Result<()> {
+        rustix::fs::fchown(
+            fd,
+            Some(rustix::fs::Uid::from_raw(owner)),
+            Some(rustix::fs::Gid::from_raw(group)),
+        )
+    }
+
+    fn xattr_names(&self, fd: BorrowedFd<'_>) -> Result<Vec<OsString>> {
+        let mut list = Vec::with_capacity(XATTR_MAX);
+        rustix::fs::flistxattr(fd, rustix::buffer::spare_capacity(&mut list))?;
+        Ok(list
+            .split(|byte| *byte == 0)
+            .filter(|name| !name.is_empty())
+            .map(|name| OsString::from_vec(name.to_vec()))
+            .collect())
+    }
+
+    fn xattr(&self, fd: BorrowedFd<'_>, name: &OsStr) -> Result<Vec<u8>> {
+        let mut value = Vec::with_capacity(XATTR_MAX);
+        rustix::fs::fgetxattr(fd, name, rustix::buffer::spare_capacity(&mut value))?;
+        Ok(value)
+    }
+
+    fn set_xattr(&self, fd: BorrowedFd<'_>, name: &OsStr, value: &[u8]) -> Result<()> {
+        rustix::fs::fsetxattr(fd, name, value, rustix::fs::XattrFlags::empty())
+    }
+
+    fn remove_xattr(&self, fd: BorrowedFd<'_>, name: &OsStr) -> Result<()> {
+        rustix::fs::fremovexattr(fd, name)
     }
 
     fn set_times(&self, fd: BorrowedFd<'_>, accessed: Time, modified: Time) -> Result<()> {

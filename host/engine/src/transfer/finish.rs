@@ -29,10 +29,11 @@ impl Transfer {
     }
 
     pub(super) fn meta(&mut self) -> Result<Flow, Cause> {
-        let (_, source, target) = parts(&self.source, &mut self.target)?;
+        let (from, source, target) = parts(&self.source, &mut self.target)?;
         self.summary.lost |= metadata::apply(
             self.environment.sys(),
             &self.request.options,
+            from,
             &source,
             target,
         )?;

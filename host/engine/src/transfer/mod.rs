@@ -311,7 +311,7 @@ fn parts<'a>(
     }
 }
 
-fn at_source(errno: Errno) -> Cause {
+pub(crate) fn at_source(errno: Errno) -> Cause {
     Cause::Io(Side::Source, errno)
 }
 

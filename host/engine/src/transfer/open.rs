@@ -44,7 +44,7 @@ impl Transfer {
             Kind::Directory => return Err(at_source(Errno::ISDIR)),
             Kind::Symlink | Kind::Other => return Err(Unsupported::Kind(Side::Source).into()),
         }
-        metadata::check_source(options, &info)?;
+        metadata::check_source(sys, options, fd.as_fd(), &info)?;
         let there = info.size.saturating_sub(span.source);
         let expected = span.left(0).min(there);
         span.check_room(expected)?;

@@ -4,7 +4,7 @@ use std::fs::{self, FileTimes};
 use std::os::unix::fs::{MetadataExt, chown};
 use std::time::{Duration, SystemTime};
 
-use copyist_engine::{Cause, Options, Preserve, Unsupported, WriteMode};
+use copyist_engine::{Cause, Options, Preserve, WriteMode};
 use rustix::fs::XattrFlags;
 
 use crate::support::{
@@ -125,7 +125,7 @@ fn everything() -> Preserve {
 }
 
 #[test]
-fn what_is_not_carried_over_is_named_or_refused() {
+fn what_is_not_granted_is_named_or_refused() {
     for place in places() {
         let old = other(500);
         place.write("from", pattern(1000));
@@ -134,28 +134,22 @@ fn what_is_not_carried_over_is_named_or_refused() {
         for write_mode in WRITE_MODES {
             let options = preserving(everything(), write_mode);
             let summary = copy(place.source("from"), place.destination("to"), &options).unwrap();
-            assert_eq!(
-                summary.lost,
-                Preserve::OWNERSHIP | Preserve::XATTRS | Preserve::ACLS
-            );
+            assert_eq!(summary.lost, Preserve::OWNERSHIP);
             assert_eq!(place.mode("to"), 0o640);
             fs::remove_file(place.path("to")).unwrap();
-            for attribute in [Preserve::OWNERSHIP, Preserve::XATTRS, Preserve::ACLS] {
-                let options = Options {
-                    require: attribute,
-                    write_mode,
-                    ..Options::default()
-                };
-                for to in ["to", "old"] {
-                    assert_eq!(
-                        refusal(place.source("from"), place.destination(to), &options),
-                        Cause::Unsupported(Unsupported::Attribute),
-                        "{attribute:?}"
-                    );
-                }
-                place.assert_names(&["from", "old"], "nothing was made");
-                assert_same(&place.read("old"), &old, "old");
+            let options = Options {
+                require: Preserve::OWNERSHIP,
+                write_mode,
+                ..Options::default()
+            };
+            for to in ["to", "old"] {
+                assert_eq!(
+                    refusal(place.source("from"), place.destination(to), &options),
+                    Cause::Denied
+                );
             }
+            place.assert_names(&["from", "old"], "nothing was made");
+            assert_same(&place.read("old"), &old, "old");
         }
     }
 }
@@ -189,6 +183,7 @@ fn neither_owner_nor_capabilities_are_carried_over() {
             let options = Options {
                 grants: copyist_engine::Grants {
                     special_mode_bits: true,
+                    ..copyist_engine::Grants::default()
                 },
                 ..preserving(everything(), write_mode)
             };

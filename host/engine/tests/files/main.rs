@@ -13,6 +13,7 @@ mod support;
 
 mod append;
 mod attributes;
+mod carried;
 mod changing;
 mod durability;
 mod escape;

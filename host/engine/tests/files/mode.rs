@@ -23,7 +23,10 @@ fn preserving(preserve: Preserve, write_mode: WriteMode, special_mode_bits: bool
     Options {
         preserve,
         write_mode,
-        grants: Grants { special_mode_bits },
+        grants: Grants {
+            special_mode_bits,
+            ..Grants::default()
+        },
         ..Options::default()
     }
 }

@@ -1,7 +1,7 @@
 //! The system itself, with a record of every call, some of which a schedule fails or alters.
 
 use std::collections::HashMap;
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::fmt;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
@@ -35,6 +35,11 @@ pub(crate) enum Op {
     Truncate,
     SetMode,
     SetTimes,
+    SetOwner,
+    XattrNames,
+    Xattr,
+    SetXattr,
+    RemoveXattr,
     Advise,
     Sync,
     Lock,
@@ -617,6 +622,31 @@ impl Sys for Scheduled {
     fn set_mode(&self, fd: BorrowedFd<'_>, mode: u32) -> Result<()> {
         let call = call(Op::SetMode, self.side(fd));
         self.other(call, Ok(()), || self.native.set_mode(fd, mode))
+    }
+
+    fn set_owner(&self, fd: BorrowedFd<'_>, owner: u32, group: u32) -> Result<()> {
+        let call = call(Op::SetOwner, self.side(fd));
+        self.other(call, Ok(()), || self.native.set_owner(fd, owner, group))
+    }
+
+    fn xattr_names(&self, fd: BorrowedFd<'_>) -> Result<Vec<OsString>> {
+        let call = call(Op::XattrNames, self.side(fd));
+        self.other(call, Ok(Vec::new()), || self.native.xattr_names(fd))
+    }
+
+    fn xattr(&self, fd: BorrowedFd<'_>, name: &OsStr) -> Result<Vec<u8>> {
+        let call = call(Op::Xattr, self.side(fd));
+        self.other(call, Ok(Vec::new()), || self.native.xattr(fd, name))
+    }
+
+    fn set_xattr(&self, fd: BorrowedFd<'_>, name: &OsStr, value: &[u8]) -> Result<()> {
+        let call = call(Op::SetXattr, self.side(fd));
+        self.other(call, Ok(()), || self.native.set_xattr(fd, name, value))
+    }
+
+    fn remove_xattr(&self, fd: BorrowedFd<'_>, name: &OsStr) -> Result<()> {
+        let call = call(Op::RemoveXattr, self.side(fd));
+        self.other(call, Ok(()), || self.native.remove_xattr(fd, name))
     }
 
     fn set_times(&self, fd: BorrowedFd<'_>, accessed: Time, modified: Time) -> Result<()> {

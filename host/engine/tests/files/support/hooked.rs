@@ -1,6 +1,6 @@
 //! The system itself, with somebody who looks at the calls that matter here and may refuse them.
 
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::fmt;
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
@@ -148,6 +148,11 @@ impl Sys for Hooked {
         fn append(fd: BorrowedFd<'_>, bytes: &[u8]) -> Result<usize>;
         fn truncate(fd: BorrowedFd<'_>, length: u64) -> Result<()>;
         fn set_mode(fd: BorrowedFd<'_>, mode: u32) -> Result<()>;
+        fn set_owner(fd: BorrowedFd<'_>, owner: u32, group: u32) -> Result<()>;
+        fn xattr_names(fd: BorrowedFd<'_>) -> Result<Vec<OsString>>;
+        fn xattr(fd: BorrowedFd<'_>, name: &OsStr) -> Result<Vec<u8>>;
+        fn set_xattr(fd: BorrowedFd<'_>, name: &OsStr, value: &[u8]) -> Result<()>;
+        fn remove_xattr(fd: BorrowedFd<'_>, name: &OsStr) -> Result<()>;
         fn set_times(fd: BorrowedFd<'_>, accessed: Time, modified: Time) -> Result<()>;
         fn advise_sequential(fd: BorrowedFd<'_>) -> Result<()>;
         fn lock(fd: BorrowedFd<'_>) -> Result<()>;
