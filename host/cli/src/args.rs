@@ -1,6 +1,6 @@
 //! The command line. One definition makes the parser and the help.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::{Parser, Subcommand, ValueEnum};
@@ -77,12 +77,27 @@ pub(crate) struct Run {
     #[arg(long, value_name = "FORMAT")]
     pub(crate) report: Option<ReportFormat>,
 
-    /// The component: a .wasm file
-    pub(crate) component: PathBuf,
+    /// The component, a .wasm file, and what the guest gets as its arguments
+    ///
+    /// All that follows the component is the guest's, also where it looks like an option of this
+    /// command.
+    // One list, since everything after its first item is taken as it is.
+    #[arg(required = true, trailing_var_arg = true, value_names = ["COMPONENT", "ARGUMENT"])]
+    component_and_arguments: Vec<String>,
+}
 
-    /// What the guest gets as its arguments
-    #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
-    pub(crate) arguments: Vec<String>,
+impl Run {
+    /// The component.
+    pub(crate) fn component(&self) -> &Path {
+        self.component_and_arguments
+            .first()
+            .map_or(Path::new(""), Path::new)
+    }
+
+    /// What the guest gets as its arguments.
+    pub(crate) fn arguments(&self) -> &[String] {
+        self.component_and_arguments.get(1..).unwrap_or_default()
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -163,7 +178,7 @@ mod tests {
         ])
         .unwrap();
         let Command::Run(run) = args.command;
-        assert_eq!(run.arguments, ["--dir", "y", "-h"]);
+        assert_eq!(run.arguments(), ["--dir", "y", "-h"]);
         assert!(run.dirs.is_empty());
         assert_eq!(run.timeout, Some(Duration::from_secs(1)));
     }

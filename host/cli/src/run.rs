@@ -17,11 +17,11 @@ use crate::watchdog;
 /// Runs the component and tells how it ended. An error is the host's.
 pub(crate) fn run(run: &Run) -> Result<Exit> {
     let engine = component::engine()?;
-    let component = component::load(&engine, &run.component)?;
+    let component = component::load(&engine, run.component())?;
     let Ok(command) = CommandPre::new(component) else {
         bail!(
             "{} exports no wasi:cli/run; build the guest as a program, not as a library",
-            run.component.display()
+            run.component().display()
         );
     };
     let state = State::new(run)?;
@@ -94,7 +94,7 @@ fn failed(run: &Run, error: &wasmtime::Error) -> Result<Exit> {
         // As exit(3): the low byte is what the parent sees.
         return Ok(Exit::Guest(status.to_le_bytes()[0]));
     }
-    let name = run.component.display();
+    let name = run.component().display();
     if let Some(trap) = error.downcast_ref::<Trap>() {
         exit::complain(format_args!("{name} trapped: {trap}"));
         return Ok(Exit::Trapped);

@@ -20,8 +20,8 @@ impl State {
         let mut wasi = WasiCtx::builder();
         // One guest, and a watchdog on a thread of its own: nothing else needs this thread.
         wasi.inherit_stdio().allow_blocking_current_thread(true);
-        wasi.arg(run.component.to_string_lossy())
-            .args(&run.arguments);
+        wasi.arg(run.component().to_string_lossy())
+            .args(run.arguments());
         for variable in &run.variables {
             match variable.split_once('=') {
                 Some((name, value)) => {
