@@ -36,6 +36,10 @@ static ENGINE: LazyLock<Engine> = LazyLock::new(Engine::default);
 /// What a guest prints, and no test's guest prints more.
 const MOST_OUTPUT: usize = 16 << 20;
 
+/// More than any guest holds at once; fewer than some hold one after the other, so that what is not
+/// given up shows.
+const MOST_HANDLES: usize = 15_000;
+
 /// The component of a program, compiled once a process.
 fn component(program: &'static str) -> Component {
     static COMPILED: LazyLock<Mutex<HashMap<&str, Component>>> = LazyLock::new(Mutex::default);
@@ -128,10 +132,12 @@ impl Guest {
         for (host, guest, permissions) in &self.preopens {
             wasi.preopened_dir(host, guest, *permissions).unwrap();
         }
+        let mut table = ResourceTable::new();
+        table.set_max_capacity(MOST_HANDLES);
         let state = State {
             wasi: wasi.build(),
             copy: self.copy.build(),
-            table: ResourceTable::new(),
+            table,
         };
         let mut linker = Linker::new(&ENGINE);
         match linking {

@@ -53,7 +53,7 @@ pub(crate) struct Run {
     /// Set a variable in the guest's environment, which is empty otherwise
     ///
     /// Without a value it has the host's.
-    #[arg(long = "env", value_name = "NAME[=VALUE]")]
+    #[arg(long = "env", value_name = "NAME[=VALUE]", value_parser = variable)]
     pub(crate) variables: Vec<String>,
 
     /// End the guest after so long, such as 500ms, 30s or 1h, also while it copies
@@ -66,7 +66,7 @@ pub(crate) struct Run {
     /// Let the guest copy so many bytes in all, such as 1000000 or 1GiB
     ///
     /// Holes count. Without it there is no bound.
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = bytes)]
     pub(crate) max_bytes: Option<bytesize::ByteSize>,
 
     /// Let the guest do what WASI alone does not
@@ -98,6 +98,18 @@ impl Run {
     pub(crate) fn arguments(&self) -> &[String] {
         self.component_and_arguments.get(1..).unwrap_or_default()
     }
+}
+
+fn variable(text: &str) -> Result<String, &'static str> {
+    if text.is_empty() || text.starts_with('=') {
+        return Err("a variable has a name before the `=`");
+    }
+    Ok(text.to_owned())
+}
+
+fn bytes(text: &str) -> Result<bytesize::ByteSize, &'static str> {
+    text.parse()
+        .map_err(|_| "give a number of bytes below 2^64, such as 1000000 or 1GiB")
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]

@@ -20,9 +20,13 @@ pub(crate) fn engine() -> Result<Engine> {
 /// Reads, compiles and links a component.
 pub(crate) fn load(engine: &Engine, path: &Path) -> Result<InstancePre<State>> {
     let name = path.display();
+    // A FIFO or a device would be read for ever, before any timeout.
+    if path.metadata().is_ok_and(|metadata| !metadata.is_file()) {
+        bail!("{name} is no file; name a component, a .wasm file");
+    }
     let bytes = match std::fs::read(path) {
         Ok(bytes) => bytes,
-        Err(error) => bail!("cannot read {name}: {error}"),
+        Err(error) => bail!("cannot read {name}: {error}; name a component, a .wasm file"),
     };
     if !is_component(&bytes) {
         bail!("{name} is no component; build the guest for the target wasm32-wasip2");

@@ -2,6 +2,8 @@
 
 use std::process::ExitCode;
 
+use crate::messages;
+
 /// How a run ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Exit {
@@ -32,12 +34,6 @@ impl Exit {
 
 /// Tells a failure of the host in one line.
 pub(crate) fn fail(error: &wasmtime::Error) -> ExitCode {
-    complain(format_args!("{error:#}"));
+    messages::complain(format_args!("{error:#}"));
     Exit::HostFailed.code()
-}
-
-/// One line on the standard error.
-#[expect(clippy::print_stderr, reason = "this is the command speaking")]
-pub(crate) fn complain(message: std::fmt::Arguments<'_>) {
-    eprintln!("copyist: {message}");
 }

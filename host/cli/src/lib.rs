@@ -3,6 +3,7 @@
 mod args;
 mod component;
 mod exit;
+mod messages;
 mod report;
 mod run;
 mod store;
@@ -31,10 +32,12 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
             return status;
         }
     };
-    match args.command {
+    let status = match args.command {
         Command::Run(run) => match run::run(&run) {
             Ok(exit) => exit.code(),
             Err(error) => exit::fail(&error),
         },
-    }
+    };
+    messages::flush(watchdog::GRACE);
+    status
 }

@@ -1,12 +1,13 @@
 //! `--report json`: one object a copy.
 
 use std::borrow::Cow;
-use std::io::Write;
 use std::path::Path;
 
 use copyist_wasmtime::Report;
 use copyist_wasmtime::engine::Mechanism;
 use serde::Serialize;
+
+use crate::messages;
 
 /// A copy that ended. Sizes in bytes, times in microseconds.
 #[derive(Serialize)]
@@ -37,7 +38,7 @@ struct Refused {
     error: Option<String>,
 }
 
-/// Writes a copy's line to the standard error, whole even if copies end at once.
+/// Says a copy's line on the standard error.
 pub(crate) fn json(report: &Report<'_>) {
     let (summary, error) = match report.outcome {
         Ok(summary) => (summary, None),
@@ -68,7 +69,6 @@ pub(crate) fn json(report: &Report<'_>) {
     };
     if let Ok(mut text) = serde_json::to_vec(&line) {
         text.push(b'\n');
-        // A reader that went away is no reason to fail the copy.
-        let _ = std::io::stderr().lock().write_all(&text);
+        messages::say(text);
     }
 }

@@ -10,7 +10,8 @@ use wasmtime_wasi::p2::bindings::CommandPre;
 
 use crate::args::Run;
 use crate::component;
-use crate::exit::{self, Exit};
+use crate::exit::Exit;
+use crate::messages;
 use crate::store::State;
 use crate::watchdog;
 
@@ -96,7 +97,7 @@ fn failed(run: &Run, error: &wasmtime::Error) -> Result<Exit> {
     }
     let name = run.component().display();
     if let Some(trap) = error.downcast_ref::<Trap>() {
-        exit::complain(format_args!("{name} trapped: {trap}"));
+        messages::complain(format_args!("{name} trapped: {trap}"));
         return Ok(Exit::Trapped);
     }
     bail!("{name} failed: {error:#}")

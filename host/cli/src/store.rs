@@ -43,7 +43,10 @@ impl State {
         ] {
             for Preopen { host, guest } in preopens {
                 if let Err(error) = wasi.preopened_dir(host, guest, permissions) {
-                    bail!("{option} {}: {error:#}", host.display());
+                    bail!(
+                        "{option} {}: {error:#}; name a directory that is there",
+                        host.display()
+                    );
                 }
             }
         }

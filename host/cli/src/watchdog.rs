@@ -7,7 +7,8 @@ use copyist_wasmtime::InterruptHandle;
 use tokio::sync::oneshot;
 use wasmtime::Engine;
 
-use crate::exit::{self, Exit};
+use crate::exit::Exit;
+use crate::messages;
 
 /// How long a run that was told to end may take to do so, and its copies to clean up.
 pub(crate) const GRACE: Duration = Duration::from_secs(1);
@@ -39,6 +40,7 @@ pub(crate) fn start(
                 // A host call that holds the main thread: an open(2) or read(2) which nobody
                 // answers.
                 timed_out(timeout);
+                messages::flush(GRACE);
                 #[expect(clippy::exit, reason = "the main thread will not come back to do it")]
                 std::process::exit(Exit::TimedOut.status().into());
             }
@@ -48,7 +50,7 @@ pub(crate) fn start(
 
 /// Says so.
 pub(crate) fn timed_out(timeout: Duration) {
-    exit::complain(format_args!(
+    messages::complain(format_args!(
         "the guest was ended after {}; --timeout gives it longer",
         humantime::format_duration(timeout)
     ));

@@ -1,6 +1,5 @@
 //! The destination of a copy: how it is opened, published, and put back when the copy fails.
 
-use std::mem;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use rustix::fs::{Mode, OFlags};
@@ -49,8 +48,8 @@ enum Origin {
     Created,
     /// Made beside, to be given its name; over what is there, or not.
     Staged(Staged, bool),
-    /// It is published and no longer this copy's; under this name, if that was resolved before.
-    Published(Option<Entry>),
+    /// It is published and no longer this copy's.
+    Published,
 }
 
 /// What came of opening a destination.
@@ -293,8 +292,13 @@ impl Target {
     pub(crate) fn identify(&mut self, sys: &dyn Sys) -> Outcome<()> {
         match self.origin {
             Origin::Created | Origin::Staged(_, false) => self.look(sys).map(drop),
-            Origin::Existing | Origin::Staged(_, true) | Origin::Published(_) => Ok(()),
+            Origin::Existing | Origin::Staged(_, true) | Origin::Published => Ok(()),
         }
+    }
+
+    /// Whether it has more than so many bytes.
+    pub(crate) fn is_longer_than(&self, length: u64) -> bool {
+        self.length.is_some_and(|is| is > length)
     }
 
     /// Makes it no longer than `length`, and tells whether it was.
@@ -365,44 +369,39 @@ impl Target {
                 self.fd = fd.map(Fd::Ours);
                 answer?;
             }
-            Origin::Existing | Origin::Created | Origin::Published(_) => {
+            Origin::Existing | Origin::Created | Origin::Published => {
                 if let Some(fd) = fd {
                     sys.close(fd)?;
                 }
             }
         }
-        self.origin = match mem::replace(&mut self.origin, Origin::Existing) {
-            // A name that was there before is no change of its directory.
-            Origin::Existing => Origin::Existing,
-            Origin::Created => Origin::Published(None),
-            Origin::Staged(staged, _) => Origin::Published(Some(staged.target)),
-            Origin::Published(entry) => Origin::Published(entry),
-        };
+        self.origin = Origin::Published;
         Ok(())
     }
 
-    /// Puts the name that was made on stable storage.
-    pub(crate) fn sync_directory(&self, sys: &dyn Sys, request: &Request) -> Result<()> {
+    /// Opens the directory in which a name is made, to be synced once it is there: before it is, so
+    /// that a directory which may not be read fails the copy while it can still be taken back.
+    pub(crate) fn directory_to_sync(
+        &self,
+        sys: &dyn Sys,
+        request: &Request,
+    ) -> Result<Option<OwnedFd>> {
         let Destination::Path(location) = &request.destination else {
-            return Ok(());
+            return Ok(None);
         };
         let entry = match &self.origin {
-            Origin::Published(Some(entry)) => entry.clone(),
-            Origin::Published(None) => self.entry(sys, location)?,
-            Origin::Existing | Origin::Created | Origin::Staged(..) => return Ok(()),
+            Origin::Staged(staged, _) => staged.target.clone(),
+            Origin::Created => self.entry(sys, location)?,
+            Origin::Existing | Origin::Published => return Ok(None),
         };
         // The directory may be held by an O_PATH descriptor, which fsync(2) refuses.
-        let directory = sys.open(
+        sys.open(
             At::Beneath(entry.directory.as_fd()),
             ".".as_ref(),
             OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC,
             Mode::empty(),
-        )?;
-        match sys.sync(directory.as_fd()) {
-            // File systems that cannot sync a directory (fsync(2)) promise nothing about names.
-            Err(Errno::INVAL) => Ok(()),
-            answer => answer,
-        }
+        )
+        .map(Some)
     }
 
     fn entry(&self, sys: &dyn Sys, location: &Location) -> Result<Entry> {
@@ -413,7 +412,7 @@ impl Target {
     pub(crate) fn discard(&mut self, sys: &dyn Sys, request: &Request) {
         let fd = self.fd.take();
         match &mut self.origin {
-            Origin::Existing | Origin::Published(_) => {}
+            Origin::Existing | Origin::Published => {}
             Origin::Staged(staged, _) => staged.remove(sys),
             Origin::Created => {
                 let made = match (&self.info, &fd) {

@@ -51,9 +51,10 @@
 //!
 //! It names files by the descriptors that it holds, which are wasmtime-wasi's own, in the same
 //! [`ResourceTable`](wasmtime::component::ResourceTable); a copy gives it nothing that
-//! `wasi:filesystem` would not: a source needs the right to be read, a destination the right to be
-//! written, every path stays beneath its directory, and neither setuid bits nor owners nor capabilities
-//! are carried over unless the builder grants it.
+//! `wasi:filesystem` would not, but for the permission bits of its source (read, write, execute): a
+//! source needs the right to be read, a destination the right to be written, every path stays beneath
+//! its directory, and neither setuid bits nor owners nor capabilities are carried over unless the
+//! builder grants it.
 //!
 //! # Threads
 //!

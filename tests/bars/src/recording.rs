@@ -148,6 +148,11 @@ impl Sys for Recording {
         fn xattr(fd: BorrowedFd<'_>, name: &OsStr) -> Result<Vec<u8>>;
         fn set_xattr(fd: BorrowedFd<'_>, name: &OsStr, value: &[u8]) -> Result<()>;
         fn remove_xattr(fd: BorrowedFd<'_>, name: &OsStr) -> Result<()>;
+        fn clone_to(
+            source: BorrowedFd<'_>,
+            destination: BorrowedFd<'_>,
+            destination_offset: u64
+        ) -> Result<()>;
         fn set_times(fd: BorrowedFd<'_>, accessed: Time, modified: Time) -> Result<()>;
         fn advise_sequential(fd: BorrowedFd<'_>) -> Result<()>;
         fn sync(fd: BorrowedFd<'_>) -> Result<()>;

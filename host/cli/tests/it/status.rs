@@ -73,6 +73,8 @@ fn cli_import() {
     let complaint = ended.complaint();
     assert!(complaint.contains("nobody:has/things@1.2.3"), "{complaint}");
     assert!(complaint.contains(CLI_IMPORT), "{complaint}");
+    // And what would be there.
+    assert!(complaint.contains("copyist:copy 0.2"), "{complaint}");
     assert_eq!(ended.output, "");
 }
 

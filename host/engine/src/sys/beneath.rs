@@ -3,6 +3,7 @@
 
 use std::io::ErrorKind;
 use std::os::fd::{BorrowedFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Component, Path};
 
 use cap_fs_ext::{FollowSymlinks, OpenOptionsFollowExt};
@@ -69,11 +70,13 @@ pub(super) fn open(
 /// Whether the kernel can open this without resolving anything: a single name of which no link is
 /// followed, or the directory itself.
 fn names_one_entry(path: &Path, flags: OFlags) -> bool {
-    if path == Path::new(".") {
+    // By bytes: two paths are equal also if one ends in a slash, with which a link is followed.
+    let bytes = path.as_os_str().as_bytes();
+    if bytes == b"." {
         return true;
     }
     let mut components = path.components();
-    let single = matches!(components.next(), Some(Component::Normal(name)) if name == path)
+    let single = matches!(components.next(), Some(Component::Normal(name)) if name.as_bytes() == bytes)
         && components.next().is_none();
     let follows_nothing = flags.contains(OFlags::NOFOLLOW) || flags.contains(OFlags::EXCL);
     single && follows_nothing
@@ -122,6 +125,17 @@ mod tests {
             "up",
         ] {
             assert_eq!(answer(path, READ), Err(Errno::PERM), "{path}");
+        }
+        symlink("../root2", root.join("dir-out")).unwrap();
+        fs::create_dir(outer.path().join("root2")).unwrap();
+        for path in ["dir-out/", "dir-out/.", "out/", "out/."] {
+            assert!(
+                matches!(
+                    answer(path, READ | OFlags::NOFOLLOW),
+                    Err(Errno::PERM | Errno::LOOP)
+                ),
+                "{path}"
+            );
         }
         for path in ["sub/file", "in", "nested", "sub/../in", "./sub/./file"] {
             assert_eq!(answer(path, READ), Ok(()), "{path}");

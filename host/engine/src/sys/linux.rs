@@ -7,6 +7,7 @@ use std::path::Path;
 
 use rustix::fs::{AtFlags, FallocateFlags, Mode, OFlags, RenameFlags, ResolveFlags, SeekFrom};
 use rustix::io::{Errno, ReadWriteFlags};
+use rustix::ioctl;
 
 use super::Result;
 use super::beneath;
@@ -72,6 +73,36 @@ pub(super) fn is_local(fd: BorrowedFd<'_>) -> Result<bool> {
 
 pub(super) fn clone_file(source: BorrowedFd<'_>, destination: BorrowedFd<'_>) -> Result<()> {
     rustix::fs::ioctl_ficlone(destination, source)
+}
+
+#[expect(unsafe_code, reason = "rustix has the whole-file call alone")]
+pub(super) fn clone_to(
+    source: BorrowedFd<'_>,
+    destination: BorrowedFd<'_>,
+    destination_offset: u64,
+) -> Result<()> {
+    /// `struct file_clone_range` (ioctl_ficlonerange(2)). A length of 0 reaches to the end.
+    #[repr(C)]
+    struct Range {
+        source: i64,
+        source_offset: u64,
+        source_length: u64,
+        destination_offset: u64,
+    }
+    const FICLONERANGE: ioctl::Opcode = ioctl::opcode::write::<Range>(0x94, 13);
+    let range = Range {
+        source: source.as_raw_fd().into(),
+        source_offset: 0,
+        source_length: 0,
+        destination_offset,
+    };
+    // SAFETY: the number and the layout are the kernel's, and the call writes nothing back.
+    unsafe {
+        ioctl::ioctl(
+            destination,
+            ioctl::Setter::<FICLONERANGE, Range>::new(range),
+        )
+    }
 }
 
 pub(super) fn copy_range(

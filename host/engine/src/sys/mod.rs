@@ -122,6 +122,13 @@ pub trait Sys: Debug + Send + Sync {
     fn status_flags(&self, fd: BorrowedFd<'_>) -> Result<OFlags>;
     /// Shares all of the source's storage with the destination (`FICLONE`).
     fn clone_file(&self, source: BorrowedFd<'_>, destination: BorrowedFd<'_>) -> Result<()>;
+    /// Shares all of the source's storage with the destination from an offset on (`FICLONERANGE`).
+    fn clone_to(
+        &self,
+        source: BorrowedFd<'_>,
+        destination: BorrowedFd<'_>,
+        destination_offset: u64,
+    ) -> Result<()>;
     /// copy_file_range(2) at explicit offsets.
     fn copy_range(
         &self,

@@ -32,6 +32,14 @@ pub(super) fn clone_file(_source: BorrowedFd<'_>, _destination: BorrowedFd<'_>) 
     Err(Errno::NOSYS)
 }
 
+pub(super) fn clone_to(
+    _source: BorrowedFd<'_>,
+    _destination: BorrowedFd<'_>,
+    _destination_offset: u64,
+) -> Result<()> {
+    Err(Errno::NOSYS)
+}
+
 pub(super) fn copy_range(
     _source: BorrowedFd<'_>,
     _source_offset: u64,

@@ -62,6 +62,15 @@ impl Sys for Native {
         os::clone_file(source, destination)
     }
 
+    fn clone_to(
+        &self,
+        source: BorrowedFd<'_>,
+        destination: BorrowedFd<'_>,
+        destination_offset: u64,
+    ) -> Result<()> {
+        os::clone_to(source, destination, destination_offset)
+    }
+
     fn copy_range(
         &self,
         source: BorrowedFd<'_>,

@@ -26,8 +26,28 @@ impl Transfer {
             Ok(()) => {}
             Err(Errno::INTR) => return Ok(Flow::Moved(0)),
             // A length that is no multiple of the block is not cloned onto a longer file
-            // (https://github.com/uutils/coreutils/issues/3758). Not before: where there are no
-            // clones, one that is required must not cost the old file its end.
+            // (https://github.com/uutils/coreutils/issues/3758); but btrfs says the same of files of
+            // which one has no checksums. Then one that is required must not cost the old file its
+            // end.
+            Err(Errno::INVAL)
+                if self.request.options.reflink == Reflink::Always
+                    && target.is_longer_than(size) =>
+            {
+                let was = target.look(sys)?;
+                match strategy::clone::trial(sys, source, target.fd()?, &was) {
+                    Ok(()) => {
+                        target.grew_to(u64::MAX);
+                        target.cut(sys, size)?;
+                    }
+                    Err(Errno::INTR) => {}
+                    Err(errno) => self.refuse(Mechanism::Clone, Some(errno))?,
+                }
+                return Ok(if self.plan.contains(Mechanism::Clone) {
+                    Flow::Moved(0)
+                } else {
+                    Flow::Next(Phase::Data)
+                });
+            }
             Err(Errno::INVAL) if target.cut(sys, size)? => return Ok(Flow::Moved(0)),
             Err(errno) => {
                 self.allowance.spend(0);

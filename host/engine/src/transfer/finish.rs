@@ -1,5 +1,7 @@
 //! The phases after the bytes, from Trim to the sync of the directory.
 
+use std::os::fd::AsFd;
+
 use rustix::io::Errno;
 
 use super::{Flow, Phase, Transfer, at_destination, at_source, parts};
@@ -49,6 +51,12 @@ impl Transfer {
                 .sync(target.fd()?)
                 .map_err(at_destination)?;
         }
+        if durable {
+            let target = self.target.as_ref().ok_or(Cause::Panicked)?;
+            self.directory = target
+                .directory_to_sync(self.environment.sys(), &self.request)
+                .map_err(at_destination)?;
+        }
         Ok(Flow::Next(Phase::Publish))
     }
 
@@ -88,12 +96,12 @@ impl Transfer {
     }
 
     pub(super) fn sync_directory(&mut self) -> Result<Flow, Cause> {
-        if self.request.options.durability != Durability::None
-            && let Some(target) = &self.target
-        {
-            target
-                .sync_directory(self.environment.sys(), &self.request)
-                .map_err(at_destination)?;
+        if let Some(directory) = &self.directory {
+            match self.environment.sys().sync(directory.as_fd()) {
+                // File systems that cannot sync a directory (fsync(2)) promise nothing about names.
+                Ok(()) | Err(Errno::INVAL) => {}
+                Err(errno) => return Err(at_destination(errno)),
+            }
         }
         Ok(Flow::Done)
     }

@@ -115,6 +115,8 @@ pub struct Transfer {
     position: u64,
     allowance: Allowance,
     walk: Walk,
+    /// The directory in which a name is made, where it is synced.
+    directory: Option<OwnedFd>,
     hinted: bool,
     stalled_writes: u32,
     saw_io_error: bool,
@@ -145,6 +147,7 @@ impl Transfer {
             position: 0,
             allowance: Allowance::new(mem::take(&mut options.limits)),
             walk: Walk::default(),
+            directory: None,
             hinted: false,
             stalled_writes: 0,
             saw_io_error: false,
@@ -287,6 +290,7 @@ impl Transfer {
         self.target = None;
         self.close_source();
         self.hand = Hand::default();
+        self.directory = None;
         self.outcome = Some(outcome.clone());
         outcome
     }

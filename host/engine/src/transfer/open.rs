@@ -48,8 +48,12 @@ impl Transfer {
         let there = info.size.saturating_sub(span.source);
         let expected = span.left(0).min(there);
         span.check_room(expected)?;
-        // A size without blocks may be a lie (sysfs); then the limit is met on the way.
-        if info.blocks > 0 {
+        // A size without blocks may be a lie (sysfs); then the limit is met on the way. On a disk it
+        // is a hole.
+        let support = self.environment.support();
+        let is_true =
+            info.blocks > 0 || (expected > 0 && support.is_local(sys, info.device, fd.as_fd()));
+        if is_true {
             self.allowance.foresee(expected)?;
         }
         self.span = span;

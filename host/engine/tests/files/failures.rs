@@ -4,7 +4,7 @@
 use std::fs::{self, File};
 use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 
 use copyist_engine::{
     Cause, Destination, Errno, Handle, Mechanism, Options, Preserve, Side, Source, Step, Transfer,
@@ -207,6 +207,27 @@ fn only_the_file_that_the_copy_made_is_removed() {
     }
 }
 
+/// A program that ends with the test.
+struct Running(Child);
+
+impl Running {
+    fn start(command: &mut Command) -> std::io::Result<Self> {
+        command
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .map(Self)
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
 // https://github.com/mendersoftware/mender/pull/712
 #[test]
 fn mender_712_a_program_that_runs_is_not_overwritten_but_can_be_replaced() {
@@ -223,11 +244,7 @@ fn mender_712_a_program_that_runs_is_not_overwritten_but_can_be_replaced() {
     let mut child = (0..1000)
         .find_map(|_| {
             std::thread::yield_now();
-            Command::new(place.path("program"))
-                .arg("1000")
-                .stdin(Stdio::null())
-                .spawn()
-                .ok()
+            Running::start(Command::new(place.path("program")).arg("1000")).ok()
         })
         .unwrap();
     match copy(
@@ -249,9 +266,7 @@ fn mender_712_a_program_that_runs_is_not_overwritten_but_can_be_replaced() {
     )
     .unwrap();
     assert_same(&place.read("program"), &pattern(10_000), "it is replaced");
-    assert!(child.try_wait().unwrap().is_none(), "the old one goes on");
-    child.kill().unwrap();
-    child.wait().unwrap();
+    assert!(child.0.try_wait().unwrap().is_none(), "the old one goes on");
     place.assert_names(&["from", "program"], "no temporary is left");
 }
 

@@ -5,7 +5,9 @@ use std::num::NonZeroUsize;
 use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 
-use copyist_engine::{Cause, Errno, Existing, Mechanism, Side, Source, Window};
+use copyist_engine::{
+    Cause, Errno, Existing, Mechanism, Reflink, Side, Source, Unsupported, Window,
+};
 
 use crate::bench::{Bench, CALL, SIZE, Shape, Start, drive, noise};
 use crate::scheduled::{Op, Outcome, SOURCE, Scheduled, When};
@@ -616,5 +618,34 @@ fn libuv_3056_descriptors_are_read_and_written_by_offset_on_every_arm() {
         drive(&sys.shared().environment(), request).unwrap();
         assert!(bench.read("to") == bench.wanted(Shape::Window), "{start:?}");
         assert_eq!((&*source).stream_position().unwrap(), 42);
+    }
+}
+
+// btrfs answers EINVAL also where one file has checksums and the other has none (chattr(1), `C`).
+#[test]
+fn a_required_clone_that_cannot_be_made_leaves_the_old_file_whole() {
+    let bench = Bench::of(noise(1001, 5));
+    for (trial, made) in [
+        (Outcome::Fail(Errno::INVAL), false),
+        (Outcome::Nothing, true),
+    ] {
+        let sys = Scheduled::new()
+            .clones()
+            .rule(Op::Clone, When::Nth(1), Outcome::Fail(Errno::INVAL))
+            .rule(Op::CloneTo, When::From(1), trial)
+            .shared();
+        let mut request = bench.prepare(Shape::InPlace, Start::Clone);
+        request.options.reflink = Reflink::Always;
+        match drive(&sys.environment(), request) {
+            Ok(summary) => {
+                assert!(made);
+                bench.assert_copied(Shape::InPlace, &summary, &|| "a clone".to_owned());
+            }
+            Err(error) => {
+                assert!(!made);
+                assert_eq!(error.cause, Cause::Unsupported(Unsupported::Clone));
+                assert!(bench.read("to") == bench.old());
+            }
+        }
     }
 }

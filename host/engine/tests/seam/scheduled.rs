@@ -22,6 +22,7 @@ pub(crate) enum Op {
     ReadLinkAt,
     StatusFlags,
     Clone,
+    CloneTo,
     CopyRange,
     Probe,
     SendFile,
@@ -622,6 +623,22 @@ impl Sys for Scheduled {
     fn set_mode(&self, fd: BorrowedFd<'_>, mode: u32) -> Result<()> {
         let call = call(Op::SetMode, self.side(fd));
         self.other(call, Ok(()), || self.native.set_mode(fd, mode))
+    }
+
+    fn clone_to(
+        &self,
+        source: BorrowedFd<'_>,
+        destination: BorrowedFd<'_>,
+        destination_offset: u64,
+    ) -> Result<()> {
+        let call = Call {
+            to: destination_offset,
+            ..call(Op::CloneTo, Side::Destination)
+        };
+        self.other(call, Ok(()), || {
+            self.native
+                .clone_to(source, destination, destination_offset)
+        })
     }
 
     fn set_owner(&self, fd: BorrowedFd<'_>, owner: u32, group: u32) -> Result<()> {
