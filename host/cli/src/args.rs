@@ -21,7 +21,8 @@ pub(crate) enum Command {
 
 const EXIT_STATUS: &str = "\
 Exit status:
-  the guest's own    It ended by itself.
+  the guest's own    It ended by itself. WASI 0.2 knows success (0) and failure (1); other numbers
+                     need wasi:cli/exit's exit-with-code.
   124                The timeout ended it.
   125                The host could not run it; one line says what to do.
   134                It trapped.

@@ -1,5 +1,5 @@
 //! One mechanism a file, one attempt each: no loop, no fallback, no memory. What an answer means
-//! is decided in `transfer.rs`.
+//! is decided in `transfer/data.rs`.
 
 pub(crate) mod clone;
 pub(crate) mod copy_range;
