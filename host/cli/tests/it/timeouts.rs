@@ -9,7 +9,7 @@ use copyist_test_artifacts::{CLI_END, STD_COPY, TRANSFER_PATH};
 use rustix::fs::{CWD, FileType, Mode};
 use serde_json::Value;
 
-use crate::command::{Ended, Place, run};
+use crate::command::{Ended, Place, copyist, run};
 
 const TIMEOUT: &str = "--timeout=300ms";
 
@@ -127,4 +127,32 @@ fn a_guest_that_ends_in_time_is_not_ended() {
     assert!(ended.output.starts_with("ok bytes=5 "));
     run(["run", "--timeout=1h", CLI_END, "exit", "7"]).with_status(7);
     run(["run", "--timeout=1h", CLI_END, "trap"]).with_status(134);
+}
+
+#[test]
+fn who_does_not_read_the_errors_holds_nothing_up() {
+    // Whatever is written fails.
+    let full = || fs::File::options().write(true).open("/dev/full").unwrap();
+    let ended = copyist(["run", "nowhere.wasm"]).stderr(full()).status();
+    assert_eq!(ended.unwrap().code(), Some(125));
+
+    // Whatever is written waits, for ever.
+    let (_reader, mut writer) = std::io::pipe().unwrap();
+    rustix::fs::fcntl_setfl(&writer, rustix::fs::OFlags::NONBLOCK).unwrap();
+    while std::io::Write::write(&mut writer, &[0; 4096]).is_ok() {}
+    rustix::fs::fcntl_setfl(&writer, rustix::fs::OFlags::empty()).unwrap();
+    let mut child = copyist(["run", "--timeout", "100ms", CLI_END, "loop"])
+        .stderr(writer)
+        .spawn()
+        .unwrap();
+    let process = rustix::process::Pid::from_child(&child);
+    let (tell, told) = std::sync::mpsc::channel();
+    std::thread::spawn(move || tell.send(child.wait()));
+    match told.recv_timeout(std::time::Duration::from_secs(60)) {
+        Ok(status) => assert_eq!(status.unwrap().code(), Some(124)),
+        Err(_) => {
+            rustix::process::kill_process(process, rustix::process::Signal::KILL).unwrap();
+            panic!("it waits for a reader");
+        }
+    }
 }

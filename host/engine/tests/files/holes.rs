@@ -258,6 +258,23 @@ fn a_hole_counts_against_a_limit() {
 }
 
 #[test]
+fn a_source_of_holes_alone_is_refused_before_an_old_file_is_touched() {
+    for place in places() {
+        sparse(&place, "from", 3 * MIB, &[]);
+        if !place.is_trusted() {
+            skipped("whether this file system tells the truth about holes is not known");
+            continue;
+        }
+        place.write("to", other(5000));
+        let mut options = with(Sparse::Auto);
+        options.limits.bytes = Some(MIB);
+        let copied = copy(place.source("from"), place.destination("to"), &options);
+        assert!(copied.is_err());
+        assert_same(&place.read("to"), &other(5000), place.name);
+    }
+}
+
+#[test]
 fn what_is_appended_has_its_zeros_written() {
     for place in places() {
         sparse(&place, "from", MIB, &[(512 * KIB, 10)]);
