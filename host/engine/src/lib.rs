@@ -39,6 +39,7 @@ mod cancel;
 mod driver;
 mod environment;
 mod error;
+mod kind;
 mod limits;
 mod metadata;
 mod pace;

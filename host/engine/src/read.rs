@@ -9,14 +9,15 @@ use rustix::io::Errno;
 use crate::cancel::Cancel;
 use crate::environment::Environment;
 use crate::error::{Cause, Error, Limit, Side, Unsupported};
+use crate::kind;
 use crate::limits::{Allowance, Limits};
 use crate::plan::Mechanism;
 use crate::request::{Source, Window};
 use crate::resolve;
 use crate::span::Span;
 use crate::summary::Summary;
-use crate::sys::{FileInfo, Kind, Sys};
-use crate::transfer::Fd;
+use crate::sys::Sys;
+use crate::transfer::{Fd, at_source};
 
 /// The first room for a file that says it is empty, or went on beyond its size. It doubles.
 const FIRST_ROOM: usize = 64 << 10;
@@ -122,7 +123,7 @@ fn take(
             answer => break answer.map_err(at_source)?,
         }
     };
-    check(&info)?;
+    kind::accept(info.kind, Side::Source)?;
     let mut allowance = Allowance::new(options.limits.clone());
     let wanted = span.left(0);
     let limit = options.limit.unwrap_or(u64::MAX);
@@ -197,16 +198,4 @@ fn open(environment: &Environment, source: &Source, cancel: &Cancel) -> Result<F
             Err(errno) => return Err(at_source(errno)),
         }
     }
-}
-
-fn check(info: &FileInfo) -> Result<(), Cause> {
-    match info.kind {
-        Kind::Regular => Ok(()),
-        Kind::Directory => Err(at_source(Errno::ISDIR)),
-        Kind::Symlink | Kind::Other => Err(Unsupported::Kind(Side::Source).into()),
-    }
-}
-
-fn at_source(errno: Errno) -> Cause {
-    Cause::Io(Side::Source, errno)
 }

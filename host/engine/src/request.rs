@@ -60,8 +60,9 @@ pub enum Source {
 pub enum Destination {
     /// Created where it does not exist.
     Path(Location),
-    /// Written by position; where it was opened with `O_APPEND`, at its end. It keeps its flags
-    /// and its mode, and its length where it appends or a window is given.
+    /// Written by position; where it was opened with `O_APPEND`, at its end. It keeps its flags,
+    /// its mode, owner and access control list, and its length where it appends or a window is
+    /// given.
     File(Handle),
 }
 

@@ -6,6 +6,7 @@ use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 
 use crate::error::{Cause, Side, Unsupported};
+use crate::kind;
 use crate::preserve::Preserve;
 use crate::request::{Destination, Existing, Location, Options, Request, WriteMode};
 use crate::resolve::{self, Entry};
@@ -228,13 +229,7 @@ impl Target {
 
     fn existing(sys: &dyn Sys, fd: Fd) -> Outcome<Self> {
         let info = sys.stat(fd.as_fd()).map_err(at_destination)?;
-        match info.kind {
-            Kind::Regular => {}
-            Kind::Directory => return Err(at_destination(Errno::ISDIR)),
-            Kind::Symlink | Kind::Other => {
-                return Err(Unsupported::Kind(Side::Destination).into());
-            }
-        }
+        kind::accept(info.kind, Side::Destination)?;
         let appends = match &fd {
             Fd::Ours(_) => false,
             Fd::Theirs(_) => sys

@@ -8,13 +8,13 @@ use rustix::io::Errno;
 
 use super::{Fd, Flow, Phase, Transfer, at_source};
 use crate::error::{Cause, Side, Unsupported};
+use crate::kind;
 use crate::metadata;
 use crate::plan::{Facts, Mechanism, plan};
 use crate::request::{Reflink, Source, Sparse};
 use crate::resolve;
 use crate::span::Span;
 use crate::sparse;
-use crate::sys::Kind;
 use crate::target::{self, Opened};
 
 impl Transfer {
@@ -39,11 +39,7 @@ impl Transfer {
             }
         };
         let info = sys.stat(fd.as_fd()).map_err(at_source)?;
-        match info.kind {
-            Kind::Regular => {}
-            Kind::Directory => return Err(at_source(Errno::ISDIR)),
-            Kind::Symlink | Kind::Other => return Err(Unsupported::Kind(Side::Source).into()),
-        }
+        kind::accept(info.kind, Side::Source)?;
         metadata::check_source(sys, options, fd.as_fd(), &info)?;
         let there = info.size.saturating_sub(span.source);
         let expected = span.left(0).min(there);
