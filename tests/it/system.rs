@@ -1,16 +1,13 @@
 //! The system itself, with somebody at the calls that matter: who refuses them, waits in them, or
 //! panics.
 
-use std::ffi::{OsStr, OsString};
 use std::fmt;
-use std::os::fd::{BorrowedFd, OwnedFd};
-use std::path::{Path, PathBuf};
+use std::os::fd::BorrowedFd;
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
 
-use copyist_wasmtime::engine::sys::{self, At, FileInfo, Result, Sys, Time};
-use copyist_wasmtime::engine::{Environment, Errno, Platform, Pool, PoolOptions};
-use rustix::fs::{Mode, OFlags};
+use copyist_wasmtime::engine::sys::{self, FileInfo, Layer, Result, Sys};
+use copyist_wasmtime::engine::{Environment, Errno, Pool, PoolOptions};
 
 /// As long as anything may take that must come. What waits so long fails.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
@@ -158,16 +155,11 @@ impl fmt::Debug for Altered {
     }
 }
 
-/// Methods that only pass on.
-macro_rules! pass_on {
-    ($(fn $name:ident($($argument:ident: $kind:ty),*) -> $answer:ty;)*) => {
-        $(fn $name(&self, $($argument: $kind),*) -> $answer {
-            self.native.$name($($argument),*)
-        })*
-    };
-}
+impl Layer for Altered {
+    fn below(&self) -> &dyn Sys {
+        &*self.native
+    }
 
-impl Sys for Altered {
     fn stat(&self, fd: BorrowedFd<'_>) -> Result<FileInfo> {
         let mut info = self.native.stat(fd)?;
         if self.hides_sizes {
@@ -232,46 +224,6 @@ impl Sys for Altered {
     fn sync(&self, fd: BorrowedFd<'_>) -> Result<()> {
         self.before(Call::Sync)?;
         self.native.sync(fd)
-    }
-
-    pass_on! {
-        fn platform() -> Platform;
-        fn open(at: At<'_>, path: &Path, flags: OFlags, mode: Mode) -> Result<OwnedFd>;
-        fn close(fd: OwnedFd) -> Result<()>;
-        fn is_local(fd: BorrowedFd<'_>) -> Result<bool>;
-        fn stat_at(directory: BorrowedFd<'_>, name: &OsStr) -> Result<FileInfo>;
-        fn read_link_at(directory: BorrowedFd<'_>, name: &OsStr) -> Result<PathBuf>;
-        fn status_flags(fd: BorrowedFd<'_>) -> Result<OFlags>;
-        fn probe_copy_range() -> Result<()>;
-        fn seek(fd: BorrowedFd<'_>, offset: u64) -> Result<()>;
-        fn seek_data(fd: BorrowedFd<'_>, offset: u64) -> Result<u64>;
-        fn seek_hole(fd: BorrowedFd<'_>, offset: u64) -> Result<u64>;
-        fn punch_hole(fd: BorrowedFd<'_>, offset: u64, length: u64) -> Result<()>;
-        fn reopen(fd: BorrowedFd<'_>) -> Result<OwnedFd>;
-        fn append(fd: BorrowedFd<'_>, bytes: &[u8]) -> Result<usize>;
-        fn truncate(fd: BorrowedFd<'_>, length: u64) -> Result<()>;
-        fn set_mode(fd: BorrowedFd<'_>, mode: u32) -> Result<()>;
-        fn set_owner(fd: BorrowedFd<'_>, owner: u32, group: u32) -> Result<()>;
-        fn xattr_names(fd: BorrowedFd<'_>) -> Result<Vec<OsString>>;
-        fn xattr(fd: BorrowedFd<'_>, name: &OsStr) -> Result<Vec<u8>>;
-        fn set_xattr(fd: BorrowedFd<'_>, name: &OsStr, value: &[u8]) -> Result<()>;
-        fn remove_xattr(fd: BorrowedFd<'_>, name: &OsStr) -> Result<()>;
-        fn clone_to(
-            source: BorrowedFd<'_>,
-            destination: BorrowedFd<'_>,
-            destination_offset: u64
-        ) -> Result<()>;
-        fn set_times(fd: BorrowedFd<'_>, accessed: Time, modified: Time) -> Result<()>;
-        fn advise_sequential(fd: BorrowedFd<'_>) -> Result<()>;
-        fn lock(fd: BorrowedFd<'_>) -> Result<()>;
-        fn link_unnamed(
-            fd: BorrowedFd<'_>,
-            directory: BorrowedFd<'_>,
-            name: &OsStr
-        ) -> Result<()>;
-        fn rename(directory: BorrowedFd<'_>, old: &OsStr, new: &OsStr) -> Result<()>;
-        fn rename_exclusive(directory: BorrowedFd<'_>, old: &OsStr, new: &OsStr) -> Result<()>;
-        fn unlink(directory: BorrowedFd<'_>, name: &OsStr) -> Result<()>;
     }
 }
 

@@ -99,9 +99,38 @@ impl FileInfo {
     }
 }
 
-/// The system calls that the copier makes. One method is one call, but where it says otherwise;
-/// none of them retries on `EINTR`.
-pub trait Sys: Debug + Send + Sync {
+/// Makes the seam of one list of calls: [`Sys`], and [`Layer`], which has each of them by what lies
+/// below.
+macro_rules! system_calls {
+    ($(
+        $(#[$doc:meta])*
+        fn $name:ident(&self $(, $argument:ident: $kind:ty)* $(,)?) -> $answer:ty;
+    )*) => {
+        /// The system calls that the copier makes. One method is one call, but where it says
+        /// otherwise; none of them retries on `EINTR`.
+        pub trait Sys: Debug + Send + Sync {
+            $($(#[$doc])* fn $name(&self $(, $argument: $kind)*) -> $answer;)*
+        }
+
+        /// A system over another one: what it does not say itself it passes on.
+        pub trait Layer: Debug + Send + Sync {
+            /// The system that it lies over.
+            fn below(&self) -> &dyn Sys;
+
+            $($(#[$doc])* fn $name(&self $(, $argument: $kind)*) -> $answer {
+                self.below().$name($($argument),*)
+            })*
+        }
+
+        impl<L: Layer> Sys for L {
+            $(fn $name(&self $(, $argument: $kind)*) -> $answer {
+                Layer::$name(self $(, $argument)*)
+            })*
+        }
+    };
+}
+
+system_calls! {
     /// Whose plan applies.
     fn platform(&self) -> Platform;
     /// Opens a path. `O_CLOEXEC`, `O_NONBLOCK` and `O_NOCTTY` are the caller's to give.

@@ -1,13 +1,13 @@
 //! The system itself, with somebody who looks at the calls that matter here and may refuse them.
 
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsStr;
 use std::fmt;
 use std::os::fd::{BorrowedFd, OwnedFd};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
-use copyist_engine::sys::{self, At, FileInfo, Result, Sys, Time};
-use copyist_engine::{Environment, Errno, Platform};
+use copyist_engine::sys::{self, At, Layer, Result, Sys};
+use copyist_engine::{Environment, Errno};
 use rustix::fs::{Mode, OFlags};
 
 /// A call that is about to be made.
@@ -62,16 +62,11 @@ impl fmt::Debug for Hooked {
     }
 }
 
-/// Methods that only pass on.
-macro_rules! pass_on {
-    ($(fn $name:ident($($argument:ident: $kind:ty),*) -> $answer:ty;)*) => {
-        $(fn $name(&self, $($argument: $kind),*) -> $answer {
-            self.native.$name($($argument),*)
-        })*
-    };
-}
+impl Layer for Hooked {
+    fn below(&self) -> &dyn Sys {
+        &*self.native
+    }
 
-impl Sys for Hooked {
     fn open(&self, at: At<'_>, path: &Path, flags: OFlags, mode: Mode) -> Result<OwnedFd> {
         self.before(Call::Open(path, flags))?;
         self.native.open(at, path, flags, mode)
@@ -115,52 +110,5 @@ impl Sys for Hooked {
     fn rename_exclusive(&self, directory: BorrowedFd<'_>, old: &OsStr, new: &OsStr) -> Result<()> {
         self.before(Call::Publish)?;
         self.native.rename_exclusive(directory, old, new)
-    }
-
-    pass_on! {
-        fn platform() -> Platform;
-        fn close(fd: OwnedFd) -> Result<()>;
-        fn stat(fd: BorrowedFd<'_>) -> Result<FileInfo>;
-        fn is_local(fd: BorrowedFd<'_>) -> Result<bool>;
-        fn stat_at(directory: BorrowedFd<'_>, name: &OsStr) -> Result<FileInfo>;
-        fn read_link_at(directory: BorrowedFd<'_>, name: &OsStr) -> Result<PathBuf>;
-        fn status_flags(fd: BorrowedFd<'_>) -> Result<OFlags>;
-        fn clone_file(source: BorrowedFd<'_>, destination: BorrowedFd<'_>) -> Result<()>;
-        fn copy_range(
-            source: BorrowedFd<'_>,
-            source_offset: u64,
-            destination: BorrowedFd<'_>,
-            destination_offset: u64,
-            length: usize
-        ) -> Result<usize>;
-        fn probe_copy_range() -> Result<()>;
-        fn send_file(
-            source: BorrowedFd<'_>,
-            source_offset: u64,
-            destination: BorrowedFd<'_>,
-            length: usize
-        ) -> Result<usize>;
-        fn seek(fd: BorrowedFd<'_>, offset: u64) -> Result<()>;
-        fn seek_data(fd: BorrowedFd<'_>, offset: u64) -> Result<u64>;
-        fn seek_hole(fd: BorrowedFd<'_>, offset: u64) -> Result<u64>;
-        fn punch_hole(fd: BorrowedFd<'_>, offset: u64, length: u64) -> Result<()>;
-        fn reopen(fd: BorrowedFd<'_>) -> Result<OwnedFd>;
-        fn append(fd: BorrowedFd<'_>, bytes: &[u8]) -> Result<usize>;
-        fn truncate(fd: BorrowedFd<'_>, length: u64) -> Result<()>;
-        fn set_mode(fd: BorrowedFd<'_>, mode: u32) -> Result<()>;
-        fn set_owner(fd: BorrowedFd<'_>, owner: u32, group: u32) -> Result<()>;
-        fn xattr_names(fd: BorrowedFd<'_>) -> Result<Vec<OsString>>;
-        fn xattr(fd: BorrowedFd<'_>, name: &OsStr) -> Result<Vec<u8>>;
-        fn set_xattr(fd: BorrowedFd<'_>, name: &OsStr, value: &[u8]) -> Result<()>;
-        fn remove_xattr(fd: BorrowedFd<'_>, name: &OsStr) -> Result<()>;
-        fn clone_to(
-            source: BorrowedFd<'_>,
-            destination: BorrowedFd<'_>,
-            destination_offset: u64
-        ) -> Result<()>;
-        fn set_times(fd: BorrowedFd<'_>, accessed: Time, modified: Time) -> Result<()>;
-        fn advise_sequential(fd: BorrowedFd<'_>) -> Result<()>;
-        fn lock(fd: BorrowedFd<'_>) -> Result<()>;
-        fn unlink(directory: BorrowedFd<'_>, name: &OsStr) -> Result<()>;
     }
 }
