@@ -8,7 +8,7 @@ use crate::request::{Reflink, Sparse, Tuning};
 /// A way to move bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Mechanism {
-    /// Storage is shared, copy on write: `ioctl(FICLONE)`.
+    /// Storage is shared, copy on write: `ioctl(FICLONE)`, or `ioctl(FICLONERANGE)` of a part.
     Clone,
     /// copy_file_range(2): within the kernel; some file systems share or copy on the server.
     CopyRange,
@@ -60,8 +60,8 @@ pub enum Platform {
 pub(crate) struct Facts {
     /// What the source says of its size: 0 is no promise (procfs).
     pub(crate) source_size: u64,
-    /// Part of the source is copied, or to another place than the start.
-    pub(crate) windowed: bool,
+    /// The copy begins at whole blocks at both ends, so that storage can be shared.
+    pub(crate) aligned: bool,
     /// Every write goes to the end of the destination (`O_APPEND`).
     pub(crate) appends: bool,
     /// The source has fewer blocks than its size needs.
@@ -170,8 +170,7 @@ fn linux(facts: Facts) -> Plan {
         plan.rule_out(Mechanism::CopyRange);
         plan.rule_out(Mechanism::SendFile);
     }
-    // FICLONE takes whole files.
-    if facts.windowed {
+    if !facts.aligned {
         plan.rule_out(Mechanism::Clone);
     }
     // sendfile writes at the file position, which somebody else's descriptor shares.
@@ -188,7 +187,7 @@ mod tests {
 
     const FACTS: Facts = Facts {
         source_size: 4096,
-        windowed: false,
+        aligned: true,
         appends: false,
         may_have_holes: false,
         destination_is_ours: true,
@@ -214,8 +213,8 @@ mod tests {
             destination_is_ours: false,
             ..FACTS
         };
-        let window = Facts {
-            windowed: true,
+        let askew = Facts {
+            aligned: false,
             ..FACTS
         };
         let appends = Facts {
@@ -234,8 +233,8 @@ mod tests {
             (Linux, own, Never, &[SendFile, ReadWrite]),
             (Linux, theirs, Auto, &[Clone, CopyRange, ReadWrite]),
             (Linux, theirs, Never, &[ReadWrite]),
-            (Linux, window, Auto, &[CopyRange, SendFile, ReadWrite]),
-            (Linux, window, Always, &[]),
+            (Linux, askew, Auto, &[CopyRange, SendFile, ReadWrite]),
+            (Linux, askew, Always, &[]),
             (Linux, appends, Auto, &[ReadWrite]),
             (Linux, appends, Always, &[]),
             (Linux, empty, Auto, &[ReadWrite]),

@@ -204,6 +204,9 @@ pub struct Options {
     pub grants: Grants,
     /// How much may be copied.
     pub limits: Limits,
+    /// No call may take long, since somebody may end the copy by a deadline. A clone of much goes
+    /// in pieces then, and is no snapshot of a source that is written meanwhile.
+    pub bounded_calls: bool,
     /// For tests and measurements.
     pub tuning: Tuning,
 }

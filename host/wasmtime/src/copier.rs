@@ -109,6 +109,8 @@ impl Copier {
             destination_rights,
         } = request;
         request.options.grants = self.policy.grants;
+        // A store may always be interrupted.
+        request.options.bounded_calls = true;
         request.options.tuning = self.policy.tuning;
         request.options.limits = self.limits();
         let source = request.source.path().map(Path::to_owned);

@@ -76,12 +76,14 @@ pub(super) fn clone_file(source: BorrowedFd<'_>, destination: BorrowedFd<'_>) ->
 }
 
 #[expect(unsafe_code, reason = "rustix has the whole-file call alone")]
-pub(super) fn clone_to(
+pub(super) fn clone_range(
     source: BorrowedFd<'_>,
+    source_offset: u64,
     destination: BorrowedFd<'_>,
     destination_offset: u64,
+    length: u64,
 ) -> Result<()> {
-    /// `struct file_clone_range` (ioctl_ficlonerange(2)). A length of 0 reaches to the end.
+    /// `struct file_clone_range` (ioctl_ficlonerange(2)).
     #[repr(C)]
     struct Range {
         source: i64,
@@ -92,8 +94,8 @@ pub(super) fn clone_to(
     const FICLONERANGE: ioctl::Opcode = ioctl::opcode::write::<Range>(0x94, 13);
     let range = Range {
         source: source.as_raw_fd().into(),
-        source_offset: 0,
-        source_length: 0,
+        source_offset,
+        source_length: length,
         destination_offset,
     };
     // SAFETY: the number and the layout are the kernel's, and the call writes nothing back.

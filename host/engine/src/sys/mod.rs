@@ -151,12 +151,15 @@ system_calls! {
     fn status_flags(&self, fd: BorrowedFd<'_>) -> Result<OFlags>;
     /// Shares all of the source's storage with the destination (`FICLONE`).
     fn clone_file(&self, source: BorrowedFd<'_>, destination: BorrowedFd<'_>) -> Result<()>;
-    /// Shares all of the source's storage with the destination from an offset on (`FICLONERANGE`).
-    fn clone_to(
+    /// Shares a part of the source's storage with the destination (`FICLONERANGE`): all of it, or
+    /// none. A length of 0 reaches to the end.
+    fn clone_range(
         &self,
         source: BorrowedFd<'_>,
+        source_offset: u64,
         destination: BorrowedFd<'_>,
         destination_offset: u64,
+        length: u64,
     ) -> Result<()>;
     /// copy_file_range(2) at explicit offsets.
     fn copy_range(

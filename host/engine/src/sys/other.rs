@@ -32,10 +32,12 @@ pub(super) fn clone_file(_source: BorrowedFd<'_>, _destination: BorrowedFd<'_>) 
     Err(Errno::NOSYS)
 }
 
-pub(super) fn clone_to(
+pub(super) fn clone_range(
     _source: BorrowedFd<'_>,
+    _source_offset: u64,
     _destination: BorrowedFd<'_>,
     _destination_offset: u64,
+    _length: u64,
 ) -> Result<()> {
     Err(Errno::NOSYS)
 }

@@ -62,13 +62,21 @@ impl Sys for Native {
         os::clone_file(source, destination)
     }
 
-    fn clone_to(
+    fn clone_range(
         &self,
         source: BorrowedFd<'_>,
+        source_offset: u64,
         destination: BorrowedFd<'_>,
         destination_offset: u64,
+        length: u64,
     ) -> Result<()> {
-        os::clone_to(source, destination, destination_offset)
+        os::clone_range(
+            source,
+            source_offset,
+            destination,
+            destination_offset,
+            length,
+        )
     }
 
     fn copy_range(

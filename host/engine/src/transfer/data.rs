@@ -22,7 +22,10 @@ impl Transfer {
         if left == 0 {
             return Ok(Flow::Next(Phase::Trim));
         }
-        if let Some(flow) = self.walk()? {
+        // A clone has the holes of its source.
+        if !self.plan.contains(Mechanism::Clone)
+            && let Some(flow) = self.walk()?
+        {
             return Ok(flow);
         }
         let Some(mechanism) = self.mechanism() else {
@@ -39,6 +42,9 @@ impl Transfer {
             .map(|all| all.saturating_sub(self.summary.consumed));
         if promised == Some(0) && (mechanism != Mechanism::ReadWrite || self.expected != Some(0)) {
             return self.confirm_end(mechanism);
+        }
+        if mechanism == Mechanism::Clone {
+            return self.clone_piece(left);
         }
         let mut wanted = self.pace.length().min(budget.max(1));
         if mechanism == Mechanism::ReadWrite && self.request.options.tuning.call_size.is_none() {
@@ -67,9 +73,9 @@ impl Transfer {
         let sys = self.environment.sys();
         let started = Instant::now();
         let answer = match mechanism {
-            Mechanism::Clone | Mechanism::CopyRange => {
-                strategy::copy_range::attempt(sys, cursor, length)
-            }
+            // Its pieces went their own way above.
+            Mechanism::Clone => Err(Errno::OPNOTSUPP),
+            Mechanism::CopyRange => strategy::copy_range::attempt(sys, cursor, length),
             Mechanism::SendFile => {
                 strategy::send_file::attempt(sys, cursor, &mut self.position, length)
             }
@@ -145,7 +151,7 @@ impl Transfer {
         }
     }
 
-    fn arrived(&mut self, mechanism: Mechanism, bytes: u64) -> Flow {
+    pub(super) fn arrived(&mut self, mechanism: Mechanism, bytes: u64) -> Flow {
         self.summary.bytes += bytes;
         self.walk.data_ends(self.summary.bytes);
         self.moved_by[mechanism as usize] += bytes;
@@ -186,11 +192,15 @@ impl Transfer {
     }
 
     /// A kernel copier said that nothing is left, or the count says so. A read decides.
-    fn confirm_end(&mut self, mechanism: Mechanism) -> Result<Flow, Cause> {
+    pub(super) fn confirm_end(&mut self, mechanism: Mechanism) -> Result<Flow, Cause> {
         match self.peek() {
             Ok(0) => Ok(self.at_end()),
             // It grew, or its size is a lie: from here on only a read tells the end.
-            Ok(_) if self.expected == Some(self.summary.consumed) => {
+            Ok(_)
+                if self
+                    .expected
+                    .is_some_and(|all| all <= self.summary.consumed) =>
+            {
                 self.expected = None;
                 self.surprised = true;
                 Ok(Flow::Moved(0))

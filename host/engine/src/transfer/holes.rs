@@ -181,7 +181,7 @@ impl Transfer {
     /// A copy that ends in a hole has written nothing that would make the destination long enough.
     pub(super) fn settle_last_hole(&mut self) -> Result<(), Cause> {
         let hole = self.summary.bytes - self.walk.data_end.min(self.summary.bytes);
-        if hole == 0 || self.summary.shared > 0 {
+        if hole == 0 {
             return Ok(());
         }
         let (source, _, target) = parts(&self.source, &mut self.target)?;

@@ -110,6 +110,7 @@ pub struct Transfer {
     expected: Option<u64>,
     plan: Plan,
     pace: Pace,
+    clone_pace: Pace,
     hand: Hand,
     /// The file position of a destination of our own, which sendfile moves.
     position: u64,
@@ -142,7 +143,8 @@ impl Transfer {
             span: Span::default(),
             expected: None,
             plan: Plan::default(),
-            pace: Pace::new(options.tuning),
+            pace: Pace::of_data(options.tuning),
+            clone_pace: Pace::of_clones(options.tuning),
             hand: Hand::default(),
             position: 0,
             allowance: Allowance::new(mem::take(&mut options.limits)),

@@ -15,6 +15,7 @@ use crate::request::{Reflink, Source, Sparse};
 use crate::resolve;
 use crate::span::Span;
 use crate::sparse;
+use crate::strategy;
 use crate::target::{self, Opened};
 
 impl Transfer {
@@ -83,7 +84,11 @@ impl Transfer {
             sys.platform(),
             Facts {
                 source_size: source.size,
-                windowed: options.window.is_some(),
+                aligned: strategy::clone::is_aligned(
+                    source.block_size,
+                    self.span.source,
+                    self.span.destination,
+                ),
                 appends: target.appends,
                 may_have_holes,
                 destination_is_ours: target.is_ours(),
@@ -110,11 +115,13 @@ impl Transfer {
                 }
             }
         }
+        let at_once = options.window.is_none()
+            && !(options.bounded_calls && source.size > self.clone_pace.length());
         self.plan = plan;
         if may_have_holes && !target.appends && options.sparse != Sparse::Never {
             self.begin_walk();
         }
-        Ok(Flow::Next(if plan.contains(Mechanism::Clone) {
+        Ok(Flow::Next(if at_once && plan.contains(Mechanism::Clone) {
             Phase::Clone
         } else {
             Phase::Data

@@ -14,10 +14,10 @@ use rustix::fs::FallocateFlags;
 use super::support::{Place, WRITE_MODES, assert_same, by, copy, copy_in, fresh, old, pattern};
 
 /// No multiple of any block.
-const LENGTH: usize = 1_000_001;
+pub(crate) const LENGTH: usize = 1_000_001;
 
 /// Where FICLONE works.
-fn sharing() -> Vec<Place> {
+pub(crate) fn sharing() -> Vec<Place> {
     ["xfs", "btrfs"]
         .into_iter()
         .filter_map(|name| Some(Place::in_directory(name, &filesystem(name)?)))

@@ -15,5 +15,6 @@ mod clones;
 mod denied;
 mod holes;
 mod offload;
+mod pieces;
 mod sizes;
 mod support;

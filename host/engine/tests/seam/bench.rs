@@ -68,14 +68,17 @@ impl Shape {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Start {
     Clone,
+    /// A clone of so many bytes a call, since no call may take long.
+    Pieces,
     CopyRange,
     SendFile,
     ReadWrite,
 }
 
 impl Start {
-    pub(crate) const ALL: [Self; 4] = [
+    pub(crate) const ALL: [Self; 5] = [
         Self::Clone,
+        Self::Pieces,
         Self::CopyRange,
         Self::SendFile,
         Self::ReadWrite,
@@ -84,7 +87,7 @@ impl Start {
     /// The system that it needs.
     pub(crate) fn system(self) -> Scheduled {
         match self {
-            Self::Clone => Scheduled::new().clones(),
+            Self::Clone | Self::Pieces => Scheduled::new().clones(),
             _ => Scheduled::new(),
         }
     }
@@ -168,6 +171,7 @@ impl Bench {
         };
         match start {
             Start::Clone | Start::CopyRange => {}
+            Start::Pieces => options.bounded_calls = true,
             Start::SendFile => options.reflink = Reflink::Never,
             Start::ReadWrite => options.tuning.force_fallback = true,
         }

@@ -87,6 +87,11 @@ fn zfs_15526_data_that_is_called_a_hole_is_copied_all_the_same() {
             })
             .rule(Op::IsLocal, When::From(1), Outcome::Fail(Errno::NOSYS))
             .rule(Op::Clone, When::From(1), Outcome::Fail(Errno::OPNOTSUPP))
+            .rule(
+                Op::CloneRange,
+                When::From(1),
+                Outcome::Fail(Errno::OPNOTSUPP),
+            )
             .rule(Op::SeekData, When::From(1), Outcome::Fail(Errno::NXIO))
             .shared();
         let summary = drive(&sys.environment(), bench.prepare(Shape::New, start));

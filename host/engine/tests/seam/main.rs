@@ -8,6 +8,7 @@ mod cancel;
 mod holes;
 mod matrix;
 mod memory;
+mod pieces;
 mod pool;
 mod quota;
 mod read;

@@ -632,7 +632,7 @@ fn a_required_clone_that_cannot_be_made_leaves_the_old_file_whole() {
         let sys = Scheduled::new()
             .clones()
             .rule(Op::Clone, When::Nth(1), Outcome::Fail(Errno::INVAL))
-            .rule(Op::CloneTo, When::From(1), trial)
+            .rule(Op::CloneRange, When::From(1), trial)
             .shared();
         let mut request = bench.prepare(Shape::InPlace, Start::Clone);
         request.options.reflink = Reflink::Always;

@@ -22,7 +22,7 @@ pub(crate) enum Op {
     ReadLinkAt,
     StatusFlags,
     Clone,
-    CloneTo,
+    CloneRange,
     CopyRange,
     Probe,
     SendFile,
@@ -361,17 +361,33 @@ impl Scheduled {
     }
 
     fn copy_all(&self, source: BorrowedFd<'_>, destination: BorrowedFd<'_>) -> Result<()> {
+        self.put_all(&self.bytes(source, 0, 0)?, destination, 0)
+    }
+
+    /// So many bytes, or all from an offset on if it is 0. `EINVAL` if there are not so many, as
+    /// FICLONERANGE says.
+    fn bytes(&self, source: BorrowedFd<'_>, offset: u64, length: u64) -> Result<Vec<u8>> {
         let mut bytes = Vec::with_capacity(1 << 20);
-        let mut taken = 0;
-        while self.native.read_spare(source, &mut bytes, taken)? > 0 {
-            taken = bytes.len() as u64;
+        loop {
+            let at = offset + bytes.len() as u64;
+            if self.native.read_spare(source, &mut bytes, at)? == 0 {
+                break;
+            }
             bytes.reserve(1 << 20);
         }
+        match usize::try_from(length).expect("a piece of a test") {
+            0 => {}
+            length if length > bytes.len() => return Err(Errno::INVAL),
+            length => bytes.truncate(length),
+        }
+        Ok(bytes)
+    }
+
+    fn put_all(&self, bytes: &[u8], destination: BorrowedFd<'_>, offset: u64) -> Result<()> {
         let mut done = 0;
         while done < bytes.len() {
-            done += self
-                .native
-                .write(destination, &bytes[done..], done as u64)?;
+            let at = offset + done as u64;
+            done += self.native.write(destination, &bytes[done..], at)?;
         }
         Ok(())
     }
@@ -625,19 +641,26 @@ impl Sys for Scheduled {
         self.other(call, Ok(()), || self.native.set_mode(fd, mode))
     }
 
-    fn clone_to(
+    fn clone_range(
         &self,
         source: BorrowedFd<'_>,
+        source_offset: u64,
         destination: BorrowedFd<'_>,
         destination_offset: u64,
+        length: u64,
     ) -> Result<()> {
         let call = Call {
+            from: source_offset,
             to: destination_offset,
-            ..call(Op::CloneTo, Side::Destination)
+            length: usize::try_from(length).expect("a piece of a test"),
+            ..call(Op::CloneRange, Side::Destination)
         };
         self.other(call, Ok(()), || {
-            self.native
-                .clone_to(source, destination, destination_offset)
+            if self.clones {
+                let bytes = self.bytes(source, source_offset, length)?;
+                return self.put_all(&bytes, destination, destination_offset);
+            }
+            Err(Errno::OPNOTSUPP)
         })
     }
 

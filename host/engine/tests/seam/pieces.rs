@@ -1,0 +1,161 @@
+//! Clones in pieces, where no call may take long.
+
+use std::fs::{self, File};
+
+use copyist_engine::{Cause, Errno, Mechanism, Reflink, Step, Transfer, Unsupported};
+
+use crate::bench::{Bench, CALL, SIZE, Shape, Start, drive};
+use crate::scheduled::{Op, Outcome, SOURCE, Scheduled, When};
+
+const FIRST: u64 = CALL as u64;
+
+#[test]
+fn a_small_file_is_one_piece() {
+    let bench = Bench::of(vec![7; CALL]);
+    let sys = Scheduled::new().clones().shared();
+    let summary = drive(&sys.environment(), bench.prepare(Shape::New, Start::Pieces)).unwrap();
+    assert_eq!(summary.shared, FIRST);
+    assert_eq!(
+        (
+            sys.calls_of(Op::Clone).len(),
+            sys.calls_of(Op::CloneRange).len()
+        ),
+        (1, 0)
+    );
+}
+
+#[test]
+fn a_large_one_goes_in_calls_of_the_size_that_is_allowed() {
+    let bench = Bench::new();
+    let sys = Scheduled::new().clones().shared();
+    let request = bench.prepare(Shape::New, Start::Pieces);
+    let summary = drive(&sys.environment(), request).unwrap();
+    bench.assert_copied(Shape::New, &summary, &|| "pieces".to_owned());
+    assert_eq!(
+        (summary.shared, summary.method),
+        (SIZE as u64, Some(Mechanism::Clone))
+    );
+    let pieces: Vec<_> = sys
+        .calls_of(Op::CloneRange)
+        .iter()
+        .map(|call| (call.from, call.to, call.length))
+        .collect();
+    let wanted: Vec<_> = (0..SIZE)
+        .step_by(CALL)
+        .map(|at| (at as u64, at as u64, CALL.min(SIZE - at)))
+        .collect();
+    assert_eq!(pieces, wanted);
+}
+
+// https://github.com/bytecodealliance/wasmtime/issues/13163
+#[test]
+fn wasmtime_13163_a_cancel_between_two_pieces_is_heard() {
+    let bench = Bench::new();
+    let sys = Scheduled::new().clones().shared();
+    let request = bench.prepare(Shape::New, Start::Pieces);
+    let mut transfer = Transfer::new(sys.environment(), request);
+    while sys.calls_of(Op::CloneRange).is_empty() {
+        assert!(matches!(transfer.step(u64::MAX), Step::Moved(_)));
+    }
+    let Step::Failed(error) = transfer.cancel() else {
+        panic!("not cancelled");
+    };
+    assert_eq!(error.cause, Cause::Cancelled);
+    assert_eq!((error.done.bytes, error.done.shared), (FIRST, FIRST));
+    bench.assert_failed(Shape::New, &error.done, &|| "cancelled".to_owned());
+}
+
+#[test]
+fn what_is_refused_midway_is_copied_from_there() {
+    let bench = Bench::new();
+    for outcome in [
+        Outcome::Fail(Errno::OPNOTSUPP),
+        Outcome::Fail(Errno::INVAL),
+        Outcome::Fail(Errno::PERM),
+        // ZFS said so of a clone that was cut short: https://github.com/openzfs/zfs/issues/15728
+        Outcome::Nothing,
+    ] {
+        for shape in [Shape::New, Shape::Replace] {
+            let sys = Scheduled::new()
+                .clones()
+                .rule(Op::CloneRange, When::From(2), outcome.clone())
+                .shared();
+            let summary = drive(&sys.environment(), bench.prepare(shape, Start::Pieces)).unwrap();
+            let what = || format!("{outcome:?} {shape:?}");
+            bench.assert_copied(shape, &summary, &what);
+            assert_eq!(summary.shared, FIRST, "{}", what());
+            assert_eq!(sys.calls_of(Op::CopyRange)[0].from, FIRST, "{}", what());
+        }
+    }
+}
+
+#[test]
+fn a_required_clone_fails_where_a_piece_does() {
+    let bench = Bench::new();
+    for (nth, shape) in [
+        (1, Shape::New),
+        (3, Shape::New),
+        (1, Shape::InPlace),
+        (3, Shape::Replace),
+    ] {
+        let sys = Scheduled::new()
+            .clones()
+            .rule(Op::CloneRange, When::From(nth), Outcome::Fail(Errno::INVAL))
+            .shared();
+        let mut request = bench.prepare(shape, Start::Pieces);
+        request.options.reflink = Reflink::Always;
+        let error = drive(&sys.environment(), request).unwrap_err();
+        assert_eq!(error.cause, Cause::Unsupported(Unsupported::Clone));
+        bench.assert_failed(shape, &error.done, &|| format!("{shape:?}, {nth}"));
+        if nth == 1 && shape == Shape::InPlace {
+            assert!(bench.read("to") == bench.old());
+        }
+    }
+}
+
+// The end of the source may lie in the middle of a block, and FICLONERANGE takes that onto the end of
+// the destination alone. https://github.com/uutils/coreutils/issues/3758
+#[test]
+fn coreutils_3758_the_last_piece_cuts_a_longer_file_first() {
+    let bench = Bench::new();
+    for reflink in [Reflink::Auto, Reflink::Always] {
+        let sys = Scheduled::new()
+            .clones()
+            .rule(Op::CloneRange, When::Nth(6), Outcome::Fail(Errno::INVAL))
+            .shared();
+        let mut request = bench.prepare(Shape::InPlace, Start::Pieces);
+        request.options.reflink = reflink;
+        let summary = drive(&sys.environment(), request).unwrap();
+        bench.assert_copied(Shape::InPlace, &summary, &|| format!("{reflink:?}"));
+        assert_eq!(summary.shared, SIZE as u64);
+    }
+}
+
+// https://github.com/boostorg/filesystem/issues/292
+#[test]
+fn boost_292_a_source_that_shrinks_or_grows_between_two_pieces_is_copied_to_its_end() {
+    for length in [CALL as u64 + 10, 9 * CALL as u64 + 10] {
+        let bench = Bench::new();
+        let path = bench.path(SOURCE);
+        let sys = Scheduled::new()
+            .clones()
+            .rule(
+                Op::CloneRange,
+                When::Nth(2),
+                Outcome::after(move || {
+                    File::options()
+                        .write(true)
+                        .open(&path)
+                        .unwrap()
+                        .set_len(length)
+                        .unwrap();
+                }),
+            )
+            .shared();
+        let request = bench.prepare(Shape::New, Start::Pieces);
+        let summary = drive(&sys.environment(), request).unwrap();
+        assert_eq!(summary.shared, length);
+        assert!(summary.changed);
+        assert!(bench.read("to") == fs::read(bench.path(SOURCE)).unwrap());
+    }
+}
