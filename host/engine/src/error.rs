@@ -144,4 +144,6 @@ impl fmt::Display for Error {
     }
 }
 
+impl std::error::Error for Cause {}
+
 impl std::error::Error for Error {}

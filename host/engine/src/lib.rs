@@ -55,6 +55,7 @@ mod staging;
 mod strategy;
 mod summary;
 mod support;
+mod sweep;
 pub mod sys;
 mod target;
 mod transfer;
@@ -78,4 +79,5 @@ pub use request::{
 /// What the system answers, as it stands in [`Cause::Io`].
 pub use rustix::io::Errno;
 pub use summary::Summary;
+pub use sweep::{Swept, sweep, sweep_in};
 pub use transfer::{Step, Transfer};

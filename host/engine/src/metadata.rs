@@ -4,7 +4,7 @@ use std::os::fd::BorrowedFd;
 
 use rustix::io::Errno;
 
-use crate::error::{Cause, Unsupported};
+use crate::error::{Cause, Side, Unsupported};
 use crate::preserve::Preserve;
 use crate::request::{Destination, Options};
 use crate::sys::{FileInfo, Sys};
@@ -17,6 +17,8 @@ const SPECIAL: u32 = 0o7000;
 const SETUID: u32 = 0o4000;
 const SETGID: u32 = 0o2000;
 const WRITABLE: u32 = 0o200;
+/// What all but the owner may do.
+const OTHERS: u32 = 0o077;
 
 /// What says who may do what with a file. Somebody else's open file keeps its own.
 const ACCESS: Preserve = Preserve::MODE
@@ -49,6 +51,33 @@ pub(crate) fn check_source(
         && xattrs::has_privileged(sys, fd).map_err(at_source)?
     {
         return Err(Cause::Denied);
+    }
+    Ok(())
+}
+
+/// Takes from an old file that gets the source's mode what that mode does not allow, before the first
+/// byte: nobody reads what the source keeps from them because the old file let them
+/// (<https://github.com/retr0h/gilt/issues/149>). Where the group will change, it may do nothing
+/// until then.
+pub(crate) fn narrow(
+    sys: &dyn Sys,
+    options: &Options,
+    source: &FileInfo,
+    target: &mut Target,
+) -> Result<(), Cause> {
+    let Some(old) = target.info.filter(|_| target.is_ours()) else {
+        return Ok(());
+    };
+    if !options.preserve.contains(Preserve::MODE) {
+        return Ok(());
+    }
+    let chowns = options.preserve.contains(Preserve::OWNERSHIP) && options.grants.ownership;
+    let allowed = if chowns { 0 } else { source.mode };
+    let mode = old.mode & (allowed | !OTHERS);
+    if mode != old.mode {
+        // Who may not set it now may not at the end, and it is told then that the mode is lost.
+        let answer = target.narrow(sys, mode)?;
+        loss(options, Preserve::MODE, answer.map_err(there))?;
     }
     Ok(())
 }
@@ -93,7 +122,7 @@ pub(crate) fn apply(
             lost |= Preserve::MODE;
         }
         let answer = sys.set_mode(target.fd()?, mode);
-        lost |= loss(options, Preserve::MODE, answer)?;
+        lost |= loss(options, Preserve::MODE, answer.map_err(there))?;
     }
     if wanted.contains(Preserve::ACLS) {
         let answer = xattrs::copy_access_list(sys, from, target.fd()?);
@@ -101,7 +130,7 @@ pub(crate) fn apply(
     }
     if wanted.contains(Preserve::TIMESTAMPS) {
         let answer = sys.set_times(target.fd()?, source.accessed, source.modified);
-        lost |= loss(options, Preserve::TIMESTAMPS, answer)?;
+        lost |= loss(options, Preserve::TIMESTAMPS, answer.map_err(there))?;
     }
     Ok(lost)
 }
@@ -119,7 +148,7 @@ fn own(
     if answer.is_ok() {
         target.look_again(sys)?;
     }
-    loss(options, Preserve::OWNERSHIP, answer)
+    loss(options, Preserve::OWNERSHIP, answer.map_err(there))
 }
 
 fn describe(
@@ -132,7 +161,11 @@ fn describe(
     let mut answer = xattrs::copy(sys, from, target.fd()?, privileged);
     // A file that is to be read only refuses attributes even to who has it open to be written
     // (https://github.com/openclaw/fs-safe/issues/309).
-    if matches!(answer, Err(Errno::ACCESS | Errno::PERM)) && target.is_new() {
+    let refuses = matches!(
+        answer,
+        Err((Side::Destination, Errno::ACCESS | Errno::PERM))
+    );
+    if refuses && target.is_new() {
         let mode = target.look(sys)?.mode;
         if mode & WRITABLE == 0 && sys.set_mode(target.fd()?, mode | WRITABLE).is_ok() {
             answer = xattrs::copy(sys, from, target.fd()?, privileged);
@@ -141,9 +174,16 @@ fn describe(
     }
     match answer {
         Ok(true) => Ok(Preserve::NONE),
+        // The source was given one since it was looked at.
+        Ok(false) if options.require.contains(Preserve::XATTRS) => Err(Cause::Denied),
         Ok(false) => Ok(Preserve::XATTRS),
-        Err(errno) => loss(options, Preserve::XATTRS, Err(errno)),
+        Err(refusal) => loss(options, Preserve::XATTRS, Err(refusal)),
     }
+}
+
+/// What the destination says.
+fn there(errno: Errno) -> (Side, Errno) {
+    (Side::Destination, errno)
 }
 
 /// What of the source's mode the copy may have. With another owner or group than its source it must
@@ -177,12 +217,13 @@ fn allowed_mode(
 fn loss(
     options: &Options,
     attribute: Preserve,
-    answer: Result<(), Errno>,
+    answer: Result<(), (Side, Errno)>,
 ) -> Result<Preserve, Cause> {
     match answer {
         Ok(()) => Ok(Preserve::NONE),
-        Err(Errno::INTR) => Err(at_destination(Errno::INTR)),
-        Err(errno) if options.require.contains(attribute) => Err(at_destination(errno)),
+        Err((side, errno)) if errno == Errno::INTR || options.require.contains(attribute) => {
+            Err(Cause::Io(side, errno))
+        }
         Err(_) => Ok(attribute),
     }
 }

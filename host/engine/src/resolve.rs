@@ -78,11 +78,17 @@ pub(crate) fn entry(sys: &dyn Sys, location: &Location) -> Result<(Entry, Option
             Err(errno) => return Err(errno),
         };
         match (found, link) {
-            (Some(found), _) if found.kind == Kind::Symlink && location.follow => {
-                let target = sys.read_link_at(entry.directory.as_fd(), &entry.name)?;
-                path.pop();
-                path.push(target);
-                link = Some((entry, Some(found)));
+            (Some(found), before) if found.kind == Kind::Symlink && location.follow => {
+                match sys.read_link_at(entry.directory.as_fd(), &entry.name) {
+                    Ok(target) => {
+                        path.pop();
+                        path.push(target);
+                        link = Some((entry, Some(found)));
+                    }
+                    // Something else has the name by now, or nothing: look again.
+                    Err(Errno::INVAL | Errno::NOENT) => link = before,
+                    Err(errno) => return Err(errno),
+                }
             }
             (None, Some(link)) => return Ok(link),
             (found, _) => return Ok((entry, found)),

@@ -41,22 +41,23 @@ pub(crate) fn region(
         // It grew, or ends here: a read tells.
         return Ok(Region::Unknown);
     }
-    match sys.seek_data(source, offset) {
-        // No data up to the end. On a file that is being written the end may have moved; what is
-        // beyond the size of before is read.
-        Err(Errno::NXIO) => return Ok(Region::Hole(size)),
+    match sys.seek_hole(source, offset) {
         Err(Errno::INTR) => return Err(Errno::INTR),
         // EINVAL from procfs; ENOTSUP from Lustre and old NFS.
         Err(_) => return Ok(Region::Unknown),
-        Ok(data) if data > offset => return Ok(Region::Hole(data.min(size))),
-        Ok(data) if data < offset => return Ok(Region::Unknown),
+        // Of a file that is all data, such as a compressed one, this one call tells it.
+        Ok(hole) if hole > offset => return Ok(Region::Data(hole)),
+        Ok(hole) if hole < offset => return Ok(Region::Unknown),
         Ok(_) => {}
     }
-    match sys.seek_hole(source, offset) {
+    match sys.seek_data(source, offset) {
+        // No data up to the end. On a file that is being written the end may have moved; what is
+        // beyond the size of before is read.
+        Err(Errno::NXIO) => Ok(Region::Hole(size)),
         Err(Errno::INTR) => Err(Errno::INTR),
-        // The file system changed its mind: a hole begins where it just had data. Such answers flip
+        Ok(data) if data > offset => Ok(Region::Hole(data.min(size))),
+        // The file system changed its mind: data begins where it just had a hole. Such answers flip
         // for ever on a file that is being written (https://bugs.gnu.org/15574).
-        Ok(hole) if hole > offset => Ok(Region::Data(hole)),
         Ok(_) | Err(_) => Ok(Region::Unknown),
     }
 }

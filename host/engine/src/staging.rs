@@ -2,7 +2,8 @@
 
 use std::ffi::{OsStr, OsString};
 use std::hash::{BuildHasher, Hasher, RandomState};
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
 
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
@@ -10,12 +11,24 @@ use rustix::io::Errno;
 use crate::resolve::{ALWAYS, Entry};
 use crate::sys::{At, FileInfo, Result, Sys, UNNAMED};
 
-/// How the name of a staged file begins. With the lock that its writer holds, it tells a leftover
-/// from a file in use.
-pub(crate) const PREFIX: &str = ".copyist-";
+/// How the name of a staged file begins. What else it takes to tell a leftover from a file in use
+/// stands in `sweep.rs`.
+const PREFIX: &str = ".copyist-";
+/// Hexadecimal digits after it.
+const DIGITS: usize = 16;
 
-/// Random names tried before giving up. One is enough unless somebody guesses 64 bits.
+/// Random names tried before giving up. One is enough unless somebody guesses 64 bits, or sweeps in
+/// the moment between the making of a file and its lock.
 const TRIES: usize = 8;
+
+/// When the descriptor of a staged file is closed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Close {
+    /// Before the name changes hands: what only close(2) reports must not cost the old file.
+    First,
+    /// After it, since close(2) has nothing to report here.
+    Last,
+}
 
 /// A file that is written beside its destination and gets the destination's name at the end.
 #[derive(Debug)]
@@ -23,6 +36,8 @@ pub(crate) struct Staged {
     pub(crate) target: Entry,
     /// The name it has meanwhile; none while it is an unnamed file, which vanishes by itself.
     name: Option<OsString>,
+    /// What keeps it in use once it is closed.
+    held: Option<OwnedFd>,
 }
 
 impl Staged {
@@ -32,33 +47,39 @@ impl Staged {
         if let Some(unnamed) = UNNAMED {
             let flags = ALWAYS | OFlags::WRONLY | unnamed;
             if let Ok(fd) = sys.open(At::Beneath(directory), ".".as_ref(), flags, mode) {
-                return Ok((fd, Self { target, name: None }));
+                return Ok((fd, Self::new(target, None)));
             }
             // File systems and kernels that have no unnamed files say so in several ways
             // (open(2)); what is wrong with the directory itself shows again below.
         }
-        let flags = ALWAYS | OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW;
-        let (fd, name) =
-            with_fresh_name(|name| sys.open(At::Beneath(directory), name.as_ref(), flags, mode))?;
-        let staged = Self {
-            target: target.clone(),
-            name: Some(name),
-        };
-        // Says that the file is in use. A file system without locks leaves it to its name.
-        let _ = sys.lock(fd.as_fd());
+        let (fd, name) = with_fresh_name(|name| create_locked(sys, directory, name, mode))?;
+        let staged = Self::new(target.clone(), Some(name));
         Ok((fd, staged))
     }
 
+    fn new(target: Entry, name: Option<OsString>) -> Self {
+        Self {
+            target,
+            name,
+            held: None,
+        }
+    }
+
+    /// Whether it has a name meanwhile.
+    pub(crate) fn has_name(&self) -> bool {
+        self.name.is_some()
+    }
+
     /// Gives the file the destination's name. With `over`, in place of what has it; else `EEXIST`
-    /// if something has, and all is as before. The descriptor is closed on the way, before the name
-    /// changes hands where that is possible: what only close(2) reports must not cost the old file.
-    /// `made` tells what to remove if it is not.
+    /// if something has, and all is as before. `made` tells what to remove if close(2) fails where
+    /// the file has its name already.
     pub(crate) fn publish(
         &mut self,
         sys: &dyn Sys,
         fd: &mut Option<OwnedFd>,
         made: Option<&FileInfo>,
         over: bool,
+        close: Close,
     ) -> Result<()> {
         let directory = self.target.directory.as_fd();
         if self.name.is_none()
@@ -76,39 +97,123 @@ impl Staged {
                     _ => Ok(()),
                 };
             }
+            // From here on it could be taken for a leftover. On a local file system it shows that it
+            // is open for writing.
+            if close == Close::First {
+                let _ = sys.lock(unnamed.as_fd());
+            }
             let ((), name) =
                 with_fresh_name(|name| sys.link_unnamed(unnamed.as_fd(), directory, name))?;
             self.name = Some(name);
         }
-        if let Some(fd) = fd.take() {
+        if close == Close::First
+            && let Some(fd) = fd.take()
+        {
+            // Both marks stay as long as there is one more descriptor. Without it there is a
+            // leftover for one moment, which is no reason to fail.
+            self.held = sys.duplicate(fd.as_fd()).ok();
             sys.close(fd)?;
         }
         if let Some(name) = &self.name {
-            if over {
-                sys.rename(directory, name, &self.target.name)?;
+            let renamed = if over {
+                sys.rename(directory, name, &self.target.name)
             } else {
-                sys.rename_exclusive(directory, name, &self.target.name)?;
+                sys.rename_exclusive(directory, name, &self.target.name)
+            };
+            match renamed {
+                Ok(()) => self.name = None,
+                Err(Errno::EXIST) if !over => return Err(Errno::EXIST),
+                Err(errno) => {
+                    // After an interruption nobody knows, so that it must not be done again.
+                    let _ = fd.take().map(|fd| sys.close(fd));
+                    return Err(errno);
+                }
             }
-            self.name = None;
         }
-        Ok(())
+        self.release(sys);
+        fd.take().map_or(Ok(()), |fd| sys.close(fd))
+    }
+
+    /// It is in use no more.
+    fn release(&mut self, sys: &dyn Sys) {
+        let _ = self.held.take().map(|fd| sys.close(fd));
     }
 
     /// Removes what is left of a copy that failed. The name is random and was made exclusively, so
     /// the file is the copy's own.
     pub(crate) fn remove(&mut self, sys: &dyn Sys) {
         if let Some(name) = self.name.take() {
-            let _ = sys.unlink(self.target.directory.as_fd(), &name);
+            let directory = self.target.directory.as_fd();
+            let _ = despite_signals(|| sys.unlink(directory, &name));
+        }
+        self.release(sys);
+    }
+}
+
+/// Makes a file of this name, and marks it as being in use. `EEXIST`: try another name.
+fn create_locked(
+    sys: &dyn Sys,
+    directory: BorrowedFd<'_>,
+    name: &OsStr,
+    mode: Mode,
+) -> Result<OwnedFd> {
+    let flags = ALWAYS | OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW;
+    let fd = match sys.open(At::Beneath(directory), name.as_ref(), flags, mode) {
+        // A sweep is just looking at it.
+        Err(Errno::AGAIN) => return Err(Errno::EXIST),
+        opened => opened?,
+    };
+    // A file system without locks leaves it to its name. One that came between the two calls and has
+    // the lock now is a sweep, which takes the file for a leftover; and after it the name is gone.
+    let marked = match sys.lock(fd.as_fd()) {
+        Err(errno @ (Errno::WOULDBLOCK | Errno::INTR)) => Err(errno),
+        _ => sys.stat_at(directory, name).map(drop),
+    };
+    match marked {
+        Ok(()) => Ok(fd),
+        Err(errno) => {
+            let _ = despite_signals(|| sys.unlink(directory, name));
+            let _ = sys.close(fd);
+            Err(match errno {
+                Errno::WOULDBLOCK | Errno::NOENT => Errno::EXIST,
+                errno => errno,
+            })
         }
     }
+}
+
+/// Whether a name is one that a staged file may have.
+pub(crate) fn is_temporary(name: &OsStr) -> bool {
+    name.as_bytes()
+        .strip_prefix(PREFIX.as_bytes())
+        .is_some_and(|digits| {
+            digits.len() == DIGITS
+                && digits
+                    .iter()
+                    .all(|digit| b"0123456789abcdef".contains(digit))
+        })
 }
 
 /// Removes a file that this copy created, unless something else has its name by now.
 pub(crate) fn remove(sys: &dyn Sys, entry: &Entry, made: &FileInfo) {
     let directory = entry.directory.as_fd();
-    if matches!(sys.stat_at(directory, &entry.name), Ok(found) if found.is_same_file(made)) {
-        let _ = sys.unlink(directory, &entry.name);
+    let found = despite_signals(|| sys.stat_at(directory, &entry.name));
+    if matches!(found, Ok(found) if found.is_same_file(made)) {
+        let _ = despite_signals(|| sys.unlink(directory, &entry.name));
     }
+}
+
+/// Does what takes something back, which a signal must not end. Nobody is asked whether to go on: the
+/// copy has failed, or was cancelled.
+pub(crate) fn despite_signals<T>(mut call: impl FnMut() -> Result<T>) -> Result<T> {
+    let mut answer = Err(Errno::INTR);
+    for _ in 0..TRIES {
+        answer = call();
+        if !matches!(answer, Err(Errno::INTR)) {
+            break;
+        }
+    }
+    answer
 }
 
 fn with_fresh_name<T>(mut make: impl FnMut(&OsStr) -> Result<T>) -> Result<(T, OsString)> {
@@ -116,7 +221,7 @@ fn with_fresh_name<T>(mut make: impl FnMut(&OsStr) -> Result<T>) -> Result<(T, O
     for _ in 0..TRIES {
         // std seeds every `RandomState` from the system's random numbers.
         let random = RandomState::new().build_hasher().finish();
-        let name = OsString::from(format!("{PREFIX}{random:016x}"));
+        let name = OsString::from(format!("{PREFIX}{random:0DIGITS$x}"));
         match make(&name) {
             Ok(made) => return Ok((made, name)),
             Err(Errno::EXIST) => answer = Err(Errno::EXIST),
@@ -145,6 +250,7 @@ mod tests {
         .unwrap();
         assert_eq!(names.len(), 4);
         assert_eq!(names.last(), Some(&name));
+        assert!(names.iter().all(|name| is_temporary(name)), "{names:?}");
         names.sort();
         names.dedup();
         assert_eq!(names.len(), 4, "every try has a name of its own");

@@ -10,7 +10,8 @@ use crate::kind;
 use crate::preserve::Preserve;
 use crate::request::{Destination, Existing, Location, Options, Request, WriteMode};
 use crate::resolve::{self, Entry};
-use crate::staging::{self, Staged};
+use crate::staging::{self, Close, Staged, despite_signals};
+use crate::support::Support;
 use crate::sys::{At, FileInfo, Kind, Result, Sys};
 use crate::transfer::{Fd, at_destination};
 
@@ -39,6 +40,10 @@ pub(crate) struct Target {
     origin: Origin,
     /// The mode that a replaced file had and its successor gets.
     pub(crate) inherited_mode: Option<u32>,
+    /// The device of what is replaced, and so of what replaces it.
+    replaced: Option<u64>,
+    /// The mode that an old file had before it was narrowed, while nothing of the source is in it.
+    wider_mode: Option<u32>,
 }
 
 #[derive(Debug)]
@@ -154,7 +159,11 @@ fn staged(
     source: &FileInfo,
 ) -> Outcome<Opened> {
     let options = &request.options;
-    let (entry, found) = resolve::entry(sys, location).map_err(at_destination)?;
+    let (entry, found) = match resolve::entry(sys, location) {
+        // Somebody renames directories all the time (openat2(2)).
+        Err(Errno::AGAIN) => return Ok(Opened::Later),
+        answer => answer.map_err(at_destination)?,
+    };
     let mut inherited_mode = None;
     if let Some(found) = &found {
         match options.existing {
@@ -194,6 +203,7 @@ fn staged(
     let (fd, staged) = Staged::create(sys, entry, mode).map_err(at_destination)?;
     let mut target = Target::new(fd, Origin::Staged(staged, found.is_some()));
     target.inherited_mode = inherited_mode;
+    target.replaced = found.map(|found| found.device);
     Ok(Opened::Ready(target))
 }
 
@@ -224,6 +234,8 @@ impl Target {
             old: 0,
             origin,
             inherited_mode: None,
+            replaced: None,
+            wider_mode: None,
         }
     }
 
@@ -245,6 +257,8 @@ impl Target {
             old: info.size,
             origin: Origin::Existing,
             inherited_mode: None,
+            replaced: None,
+            wider_mode: None,
         })
     }
 
@@ -285,10 +299,42 @@ impl Target {
 
     /// As [`look`](Self::look), where there is a file that a failure to close would have to remove.
     pub(crate) fn identify(&mut self, sys: &dyn Sys) -> Outcome<()> {
-        match self.origin {
-            Origin::Created | Origin::Staged(_, false) => self.look(sys).map(drop),
-            Origin::Existing | Origin::Staged(_, true) | Origin::Published => Ok(()),
+        if self.is_new() {
+            self.look(sys)?;
         }
+        Ok(())
+    }
+
+    /// Whether it lies on this device, as far as that is known without a call.
+    pub(crate) fn is_on(&self, device: u64) -> bool {
+        let known = self.info.map(|info| info.device).or(self.replaced);
+        known == Some(device)
+    }
+
+    /// Gives it this mode until it gets its last one, or the one that it had, where the copy fails
+    /// before a byte of the source is in it.
+    pub(crate) fn narrow(&mut self, sys: &dyn Sys, mode: u32) -> Outcome<Result<()>> {
+        let answer = sys.set_mode(self.fd()?, mode);
+        if answer.is_ok() {
+            self.wider_mode = self.info.map(|info| info.mode);
+        }
+        Ok(answer)
+    }
+
+    /// Bytes of the source may be in it from now on.
+    pub(crate) fn fills(&mut self) {
+        self.wider_mode = None;
+    }
+
+    /// When it is closed, by what its own file system is.
+    pub(crate) fn when_closed(&mut self, sys: &dyn Sys, support: &Support) -> Outcome<Close> {
+        if matches!(&self.origin, Origin::Staged(staged, over) if *over || staged.has_name()) {
+            let made = self.look(sys)?;
+            if matches!(&self.fd, Some(fd) if support.is_local(sys, made.device, fd.as_fd())) {
+                return Ok(Close::Last);
+            }
+        }
+        Ok(Close::First)
     }
 
     /// Whether it has more than so many bytes.
@@ -306,19 +352,28 @@ impl Target {
         Ok(true)
     }
 
-    /// Makes a part read as zeros with nothing allocated. Where the file is not that long, it does so
-    /// by itself.
-    pub(crate) fn make_hole(&self, sys: &dyn Sys, offset: u64, length: u64) -> Outcome<Result<()>> {
-        let old = self.old.saturating_sub(offset).min(length);
-        if old == 0 {
-            return Ok(Ok(()));
-        }
-        Ok(sys.punch_hole(self.fd()?, offset, old))
+    /// Whether bytes that were there before stand at this offset or behind it.
+    pub(crate) fn has_old(&self, offset: u64) -> bool {
+        offset < self.old
     }
 
-    /// Gives a new file its length before its first hole, so that what is written before a hole does
-    /// not extend the file: XFS would allocate beyond it in advance
-    /// (<https://xfs.org/index.php/XFS_FAQ>, "speculative preallocation").
+    /// How much of what ends here lies behind the bytes that were there before.
+    pub(crate) fn beyond_old(&self, end: u64) -> u64 {
+        end.saturating_sub(self.old)
+    }
+
+    /// Makes a part read as zeros with nothing allocated. Where the file is not that long, it does so
+    /// by itself; where it is in part, the block that the old end stands in goes too.
+    pub(crate) fn make_hole(&self, sys: &dyn Sys, offset: u64, length: u64) -> Outcome<Result<()>> {
+        if !self.has_old(offset) || length == 0 {
+            return Ok(Ok(()));
+        }
+        Ok(sys.punch_hole(self.fd()?, offset, length))
+    }
+
+    /// Gives a new file that gets holes its length before its first data, so that no write extends
+    /// it: XFS would allocate beyond it in advance (<https://xfs.org/index.php/XFS_FAQ>, "speculative
+    /// preallocation"), and keep what a hole is then laid over.
     pub(crate) fn foresee(&mut self, sys: &dyn Sys, length: u64) -> Outcome<()> {
         if self.is_new() {
             self.extend(sys, length)?;
@@ -340,6 +395,11 @@ impl Target {
         Ok(())
     }
 
+    /// It is no shorter than this.
+    pub(crate) fn least_length(&self) -> u64 {
+        self.length.unwrap_or(0)
+    }
+
     /// It is this long now.
     pub(crate) fn grew_to(&mut self, length: u64) {
         self.length = Some(length);
@@ -353,14 +413,14 @@ impl Target {
     }
 
     /// Closes it, and gives a staged file its name. `EEXIST` leaves all as it was.
-    pub(crate) fn publish(&mut self, sys: &dyn Sys) -> Result<()> {
+    pub(crate) fn publish(&mut self, sys: &dyn Sys, close: Close) -> Result<()> {
         let mut fd = match self.fd.take() {
             Some(Fd::Ours(fd)) => Some(fd),
             Some(Fd::Theirs(_)) | None => None,
         };
         match &mut self.origin {
             Origin::Staged(staged, over) => {
-                let answer = staged.publish(sys, &mut fd, self.info.as_ref(), *over);
+                let answer = staged.publish(sys, &mut fd, self.info.as_ref(), *over, close);
                 self.fd = fd.map(Fd::Ours);
                 answer?;
             }
@@ -407,17 +467,22 @@ impl Target {
     pub(crate) fn discard(&mut self, sys: &dyn Sys, request: &Request) {
         let fd = self.fd.take();
         match &mut self.origin {
-            Origin::Existing | Origin::Published => {}
+            Origin::Existing => {
+                if let (Some(fd), Some(mode)) = (&fd, self.wider_mode.take()) {
+                    let _ = despite_signals(|| sys.set_mode(fd.as_fd(), mode));
+                }
+            }
+            Origin::Published => {}
             Origin::Staged(staged, _) => staged.remove(sys),
             Origin::Created => {
                 let made = match (&self.info, &fd) {
                     (Some(info), _) => Some(*info),
-                    (None, Some(fd)) => sys.stat(fd.as_fd()).ok(),
+                    (None, Some(fd)) => despite_signals(|| sys.stat(fd.as_fd())).ok(),
                     (None, None) => None,
                 };
                 if let Destination::Path(location) = &request.destination
                     && let Some(made) = made
-                    && let Ok(entry) = self.entry(sys, location)
+                    && let Ok(entry) = despite_signals(|| self.entry(sys, location))
                 {
                     staging::remove(sys, &entry, &made);
                 }

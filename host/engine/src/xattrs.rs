@@ -6,7 +6,11 @@ use std::os::unix::ffi::OsStrExt;
 
 use rustix::io::Errno;
 
+use crate::error::Side;
 use crate::sys::{Result, Sys};
+
+/// What came of an attribute: at which end, and what the system said there.
+type Carried<T> = std::result::Result<T, (Side, Errno)>;
 
 /// A file's access control list beyond its mode.
 const ACCESS_LIST: &str = "system.posix_acl_access";
@@ -24,12 +28,14 @@ enum Class {
 }
 
 fn class(name: &OsStr) -> Class {
-    const SYSTEM: [&[u8]; 5] = [
+    const SYSTEM: [&[u8]; 6] = [
         b"security.SMACK64",
         b"security.evm",
         b"security.ima",
         b"security.selinux",
         b"system.posix_acl_",
+        // As XFS shows an access control list to root once more.
+        b"trusted.SGI_ACL_",
     ];
     let name = name.as_bytes();
     if name.starts_with(b"user.") {
@@ -54,21 +60,23 @@ pub(crate) fn copy(
     source: BorrowedFd<'_>,
     destination: BorrowedFd<'_>,
     privileged: bool,
-) -> Result<bool> {
+) -> Carried<bool> {
     let mut whole = true;
     let mut answer = Ok(());
-    for name in names(sys, source)? {
+    for name in names(sys, source).map_err(at(Side::Source))? {
         match class(&name) {
             Class::System => {}
             Class::Privileged if !privileged => whole = false,
             Class::User | Class::Privileged => {
-                let copied = sys
-                    .xattr(source, &name)
-                    .and_then(|value| sys.set_xattr(destination, &name, &value));
+                let value = sys.xattr(source, &name).map_err(at(Side::Source));
+                let copied = value.and_then(|value| {
+                    let answer = sys.set_xattr(destination, &name, &value);
+                    answer.map_err(at(Side::Destination))
+                });
                 match copied {
-                    Err(Errno::INTR) => return Err(Errno::INTR),
+                    Err((_, Errno::INTR)) => return copied.map(|()| false),
                     // Taken away between the list and now.
-                    Err(Errno::NODATA) => {}
+                    Err((_, Errno::NODATA)) => {}
                     copied => answer = answer.and(copied),
                 }
             }
@@ -83,16 +91,21 @@ pub(crate) fn copy_access_list(
     sys: &dyn Sys,
     source: BorrowedFd<'_>,
     destination: BorrowedFd<'_>,
-) -> Result<()> {
+) -> Carried<()> {
     let name = OsStr::new(ACCESS_LIST);
-    match sys.xattr(source, name) {
+    let answer = match sys.xattr(source, name) {
         Ok(list) => sys.set_xattr(destination, name, &list),
         Err(errno) if is_none(errno) => match sys.remove_xattr(destination, name) {
             Err(errno) if is_none(errno) => Ok(()),
             answer => answer,
         },
-        Err(errno) => Err(errno),
-    }
+        Err(errno) => return Err((Side::Source, errno)),
+    };
+    answer.map_err(at(Side::Destination))
+}
+
+fn at(side: Side) -> impl Fn(Errno) -> (Side, Errno) {
+    move |errno| (side, errno)
 }
 
 fn names(sys: &dyn Sys, fd: BorrowedFd<'_>) -> Result<Vec<std::ffi::OsString>> {
@@ -123,6 +136,8 @@ mod tests {
             ("security.selinux", Class::System),
             ("system.posix_acl_access", Class::System),
             ("system.posix_acl_default", Class::System),
+            ("trusted.SGI_ACL_FILE", Class::System),
+            ("trusted.SGI", Class::Privileged),
         ] {
             assert_eq!(class(OsStr::new(name)), expected, "{name}");
         }

@@ -52,8 +52,9 @@ fn parse(listed: &str) -> Vec<(String, PathBuf)> {
 pub fn skipped(why: &str) {
     let thread = std::thread::current();
     let name = thread.name().unwrap_or("a test");
-    // Nobody is left to be told if it fails.
-    let _ = writeln!(std::io::stderr(), "{name}: skipped: {why}");
+    // In one piece, since others write there too. Nobody is left to be told if it fails.
+    let line = format!("{name}: skipped: {why}\n");
+    let _ = std::io::stderr().write_all(line.as_bytes());
     if let Some(list) = env::var_os(SKIPS)
         && let Ok(mut list) = File::options().append(true).create(true).open(list)
     {

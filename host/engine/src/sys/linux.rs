@@ -187,6 +187,29 @@ pub(super) fn sync(fd: BorrowedFd<'_>) -> Result<()> {
     rustix::fs::fsync(fd)
 }
 
+#[expect(unsafe_code, reason = "rustix has no leases")]
+pub(super) fn has_writer(fd: BorrowedFd<'_>) -> Result<bool> {
+    /// `F_SETSIG`.
+    const SET_SIGNAL: libc::c_int = 10;
+    let control = |command: libc::c_int, argument: libc::c_int| {
+        // SAFETY: the commands take a number and no memory.
+        if unsafe { libc::fcntl(fd.as_raw_fd(), command, argument) } < 0 {
+            let error = std::io::Error::last_os_error();
+            return Err(Errno::from_io_error(&error).unwrap_or(Errno::INVAL));
+        }
+        Ok(())
+    };
+    // Whoever opens the file in the moment that the lease lasts makes the kernel send its holder a
+    // signal: SIGIO, which ends a process that does not expect it, unless another one is chosen. SIGURG
+    // is ignored where nobody wants it (signal(7)).
+    control(SET_SIGNAL, libc::SIGURG)?;
+    match control(libc::F_SETLEASE, libc::F_RDLCK) {
+        Ok(()) => control(libc::F_SETLEASE, libc::F_UNLCK).map(|()| false),
+        Err(Errno::AGAIN) => Ok(true),
+        Err(errno) => Err(errno),
+    }
+}
+
 pub(super) fn link_unnamed(
     fd: BorrowedFd<'_>,
     directory: BorrowedFd<'_>,

@@ -6,6 +6,7 @@
 
 use std::ffi::{OsStr, OsString};
 use std::fmt::Debug;
+use std::ops::ControlFlow;
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -117,8 +118,17 @@ macro_rules! system_calls {
             /// The system that it lies over.
             fn below(&self) -> &dyn Sys;
 
+            /// Comes before each call that is passed on.
+            fn before(&self, _call: &'static str) {}
+
+            /// Comes after each call that was passed on.
+            fn after(&self, _call: &'static str) {}
+
             $($(#[$doc])* fn $name(&self $(, $argument: $kind)*) -> $answer {
-                self.below().$name($($argument),*)
+                self.before(stringify!($name));
+                let answer = self.below().$name($($argument),*);
+                self.after(stringify!($name));
+                answer
             })*
         }
 
@@ -225,6 +235,21 @@ system_calls! {
     fn sync(&self, fd: BorrowedFd<'_>) -> Result<()>;
     /// Takes an exclusive advisory lock that ends with the descriptor (flock(2)), without waiting.
     fn lock(&self, fd: BorrowedFd<'_>) -> Result<()>;
+    /// Takes a shared advisory lock that ends with the descriptor (flock(2)), without waiting.
+    fn lock_shared(&self, fd: BorrowedFd<'_>) -> Result<()>;
+    /// Whether anybody on this machine has the file open to be written, asked by a descriptor that is
+    /// open to read and no more: by a lease (fcntl(2), `F_SETLEASE`), which is given back at once. Up
+    /// to three calls.
+    fn has_writer(&self, fd: BorrowedFd<'_>) -> Result<bool>;
+    /// One more descriptor of the same open file (fcntl(2), `F_DUPFD_CLOEXEC`).
+    fn duplicate(&self, fd: BorrowedFd<'_>) -> Result<OwnedFd>;
+    /// Tells `each` the names in a directory, without `.` and `..`, until it breaks off. As many calls
+    /// of getdents(2) as it takes, on a descriptor of its own.
+    fn list(
+        &self,
+        directory: BorrowedFd<'_>,
+        each: &mut dyn FnMut(&OsStr) -> ControlFlow<()>,
+    ) -> Result<()>;
     /// Gives a file without a name (`O_TMPFILE`) one. Up to two calls.
     fn link_unnamed(
         &self,

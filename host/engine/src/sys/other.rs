@@ -103,6 +103,10 @@ pub(super) fn sync(fd: BorrowedFd<'_>) -> Result<()> {
     rustix::fs::fsync(fd)
 }
 
+pub(super) fn has_writer(_fd: BorrowedFd<'_>) -> Result<bool> {
+    Err(Errno::NOSYS)
+}
+
 pub(super) fn link_unnamed(
     _fd: BorrowedFd<'_>,
     _directory: BorrowedFd<'_>,

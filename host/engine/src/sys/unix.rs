@@ -1,11 +1,12 @@
 //! The system itself. What differs by platform is taken from `os`.
 
 use std::ffi::{OsStr, OsString};
+use std::ops::ControlFlow;
 use std::os::fd::{BorrowedFd, IntoRawFd, OwnedFd};
-use std::os::unix::ffi::OsStringExt;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{AtFlags, FileType, Mode, OFlags, Stat, Timespec, Timestamps};
+use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, Stat, Timespec, Timestamps};
 use rustix::io::Errno;
 
 use super::{At, FileInfo, Kind, Result, Sys, Time, os, signals};
@@ -210,6 +211,33 @@ impl Sys for Native {
 
     fn lock(&self, fd: BorrowedFd<'_>) -> Result<()> {
         rustix::fs::flock(fd, rustix::fs::FlockOperation::NonBlockingLockExclusive)
+    }
+
+    fn lock_shared(&self, fd: BorrowedFd<'_>) -> Result<()> {
+        rustix::fs::flock(fd, rustix::fs::FlockOperation::NonBlockingLockShared)
+    }
+
+    fn has_writer(&self, fd: BorrowedFd<'_>) -> Result<bool> {
+        os::has_writer(fd)
+    }
+
+    fn duplicate(&self, fd: BorrowedFd<'_>) -> Result<OwnedFd> {
+        rustix::io::fcntl_dupfd_cloexec(fd, 0)
+    }
+
+    fn list(
+        &self,
+        directory: BorrowedFd<'_>,
+        each: &mut dyn FnMut(&OsStr) -> ControlFlow<()>,
+    ) -> Result<()> {
+        for entry in Dir::read_from(directory)? {
+            let entry = entry?;
+            let name = entry.file_name().to_bytes();
+            if name != b"." && name != b".." && each(OsStr::from_bytes(name)).is_break() {
+                break;
+            }
+        }
+        Ok(())
     }
 
     fn link_unnamed(

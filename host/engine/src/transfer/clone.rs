@@ -38,6 +38,7 @@ impl Transfer {
                 let was = target.look(sys)?;
                 match strategy::clone::trial(sys, source, target.fd()?, &was) {
                     Ok(()) => {
+                        target.fills();
                         target.grew_to(u64::MAX);
                         target.cut(sys, size)?;
                     }
@@ -57,14 +58,18 @@ impl Transfer {
                 return Ok(Flow::Next(Phase::Data));
             }
         }
+        target.fills();
         let mut made = sys.stat(target.fd()?).map_err(at_destination)?;
-        let mut whole = made.size == size;
+        // An old file that was as long tells nothing by its length: where the source shrank before the
+        // call, its own bytes are left behind what was shared.
+        let mut whole = made.size == size && target.least_length() < size;
         if !whole {
             // The source grew or shrank, or the clone is cut short
             // (https://github.com/openzfs/zfs/issues/15728), or the old file was longer.
             let now = sys.stat(source).map_err(at_source)?.size;
             self.summary.changed = now != size;
-            if target.cut(sys, now)? {
+            // What it has beyond the source is the old file's only if that was so long.
+            if made.size == target.least_length() && target.cut(sys, now)? {
                 made.size = now;
             }
             whole = now == made.size;
@@ -72,6 +77,7 @@ impl Transfer {
         // What it has grown by counts too.
         if !whole || self.allowance.ask_for_all(made.size).is_err() {
             sys.truncate(target.fd()?, 0).map_err(at_destination)?;
+            target.grew_to(0);
             self.allowance.spend(0);
             self.refuse(Mechanism::Clone, None)?;
             return Ok(Flow::Next(Phase::Data));
@@ -122,10 +128,12 @@ impl Transfer {
         let end = cursor.destination_offset + length;
         match answer {
             Ok(()) if sys.stat(cursor.destination).map_err(at_destination)?.size < end => {
+                target.fills();
                 self.allowance.spend(0);
                 self.refuse(Mechanism::Clone, None)?;
             }
             Ok(()) => {
+                target.fills();
                 self.clone_pace.took(started.elapsed());
                 self.allowance.spend(length);
                 self.summary.consumed += length;

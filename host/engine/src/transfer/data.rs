@@ -20,7 +20,7 @@ impl Transfer {
         }
         let left = self.span.left(self.summary.consumed);
         if left == 0 {
-            return Ok(Flow::Next(Phase::Trim));
+            return Ok(self.at_end());
         }
         // A clone has the holes of its source.
         if !self.plan.contains(Mechanism::Clone)
@@ -103,6 +103,9 @@ impl Transfer {
                 let moved = moved as u64;
                 self.pause = FIRST_PAUSE;
                 self.summary.consumed += moved;
+                if let Some(target) = &mut self.target {
+                    target.fills();
+                }
                 if reads {
                     return Ok(Flow::Moved(0));
                 }

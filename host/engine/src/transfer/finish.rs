@@ -9,6 +9,7 @@ use crate::error::Cause;
 use crate::metadata;
 use crate::plan::Mechanism;
 use crate::request::{Durability, Existing};
+use crate::staging::Close;
 
 impl Transfer {
     pub(super) fn trim(&mut self) -> Result<Flow, Cause> {
@@ -53,9 +54,10 @@ impl Transfer {
         }
         if durable {
             let target = self.target.as_ref().ok_or(Cause::Panicked)?;
-            self.directory = target
-                .directory_to_sync(self.environment.sys(), &self.request)
-                .map_err(at_destination)?;
+            self.directory = match target.directory_to_sync(self.environment.sys(), &self.request) {
+                Err(Errno::AGAIN) => return Ok(Flow::Later),
+                answer => answer.map_err(at_destination)?,
+            };
         }
         Ok(Flow::Next(Phase::Publish))
     }
@@ -66,18 +68,21 @@ impl Transfer {
             && self.moved_by[Mechanism::SendFile as usize] == 0
             && self.summary.bytes > 0;
         let sys = self.environment.sys();
+        let support = self.environment.support();
         // Nothing can go wrong at close(2) on a local file system, and the two files share one if
         // the kernel copied between them with these calls. Elsewhere a look at the file now allows
         // to remove it, and nothing else, if close(2) reports a full quota.
-        if !(by_kernel_alone
-            && self
-                .environment
-                .support()
-                .is_local(sys, info.device, source))
-        {
+        let is_silent = by_kernel_alone && support.is_local(sys, info.device, source);
+        if !is_silent {
             target.identify(sys)?;
         }
-        match target.publish(sys) {
+        // An old file is not given up for a guess: Linux 5.3 to 5.18 copies between file systems too.
+        let close = if is_silent && target.is_on(info.device) {
+            Close::Last
+        } else {
+            target.when_closed(sys, support)?
+        };
+        match target.publish(sys, close) {
             Ok(()) => {}
             Err(Errno::EXIST) => {
                 return match self.request.options.existing {

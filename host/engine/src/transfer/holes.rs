@@ -9,6 +9,7 @@ use crate::error::Cause;
 use crate::plan::Mechanism;
 use crate::request::Sparse;
 use crate::sparse::{self, Region};
+use crate::target::Target;
 
 /// One step makes no more of a hole than this, since freeing what an old file has there takes time.
 const MOST: u64 = 1 << 30;
@@ -19,6 +20,8 @@ pub(super) struct Walk {
     here: Here,
     /// The bytes up to the end of the last data: what comes after it is a hole so far.
     data_end: u64,
+    /// The bytes up to the end of the last zeros that were read and left out.
+    zeros_end: u64,
 }
 
 /// What the cursor is in. Ends are offsets in the source.
@@ -74,7 +77,9 @@ impl Transfer {
             Here::Data(end) | Here::Claimed(end) if cursor < end => Ok(None),
             Here::Hole(end) if cursor < end => self.skip(end - cursor).map(Some),
             Here::Ask | Here::Data(_) | Here::Claimed(_) | Here::Hole(_) => {
-                let (source, info, _) = parts(&self.source, &mut self.target)?;
+                let keeps_tail = self.keeps_tail();
+                let destination = self.span.destination + self.summary.bytes;
+                let (source, info, target) = parts(&self.source, &mut self.target)?;
                 let sys = self.environment.sys();
                 self.walk.here = match sparse::region(sys, source, cursor, info.size) {
                     // All of it is data: a compressed file.
@@ -83,19 +88,26 @@ impl Transfer {
                     }
                     Ok(Region::Data(end)) => Here::Data(end),
                     Ok(Region::Hole(end)) => {
-                        if self
-                            .environment
-                            .support()
-                            .is_local(sys, info.device, source)
-                        {
+                        let support = self.environment.support();
+                        if !support.is_local(sys, info.device, source) {
+                            Here::Claimed(end)
+                        } else if end < info.size || !keeps_tail || !target.has_old(destination) {
                             Here::Hole(end)
                         } else {
-                            Here::Claimed(end)
+                            // What stands in the old file beyond the part must stay, so that a source
+                            // which was cut since it was opened ends where it ends now.
+                            match sys.stat(source).map_err(at_source)?.size.min(end) {
+                                end if end > cursor => Here::Hole(end),
+                                _ => Here::Plain,
+                            }
                         }
                     }
                     Ok(Region::Unknown) => Here::Plain,
                     Err(errno) => return Err(at_source(errno)),
                 };
+                if self.walk.here != Here::Plain {
+                    self.foresee()?;
+                }
                 Ok(Some(Flow::Moved(0)))
             }
         }
@@ -135,6 +147,7 @@ impl Transfer {
             Ok(()) => {
                 self.hand.skip(length);
                 self.summary.bytes += length as u64;
+                self.walk.zeros_end = self.summary.bytes;
                 Ok(Put::Nothing(Flow::Moved(length as u64)))
             }
             Err(Errno::INTR) => Ok(Put::Nothing(Flow::Moved(0))),
@@ -143,21 +156,28 @@ impl Transfer {
         }
     }
 
-    /// Goes over a hole of the source. It counts as bytes.
-    fn skip(&mut self, length: u64) -> Result<Flow, Cause> {
-        let wanted = length.min(self.span.left(self.summary.consumed)).min(MOST);
-        let length = match self.allowance.ask(wanted) {
-            Ok(length) => length,
-            Err(limit) => return self.end_or(limit),
-        };
+    /// There are holes, and none was passed yet: a new file gets its length before its first data.
+    fn foresee(&mut self) -> Result<(), Cause> {
         let end = self
             .span
             .destination
             .saturating_add(self.expected.unwrap_or(0));
         let (_, _, target) = parts(&self.source, &mut self.target)?;
-        let sys = self.environment.sys();
-        target.foresee(sys, end)?;
+        target.foresee(self.environment.sys(), end)
+    }
+
+    /// Goes over a hole of the source. It counts as bytes.
+    fn skip(&mut self, length: u64) -> Result<Flow, Cause> {
         let offset = self.span.destination + self.summary.bytes;
+        let (_, _, target) = parts(&self.source, &mut self.target)?;
+        let most = if target.has_old(offset) { MOST } else { u64::MAX };
+        let wanted = length.min(self.span.left(self.summary.consumed)).min(most);
+        let length = match self.allowance.ask(wanted) {
+            Ok(length) => length,
+            Err(limit) => return self.end_or(limit),
+        };
+        let (_, _, target) = parts(&self.source, &mut self.target)?;
+        let sys = self.environment.sys();
         match target.make_hole(sys, offset, length)? {
             Ok(()) => {
                 self.allowance.spend(length);
@@ -184,18 +204,45 @@ impl Transfer {
         if hole == 0 {
             return Ok(());
         }
+        let keeps_tail = self.keeps_tail();
         let (source, _, target) = parts(&self.source, &mut self.target)?;
         let sys = self.environment.sys();
-        // Nobody read it, so that nobody saw whether the source was cut meanwhile.
-        let end = self.span.source + self.summary.consumed;
-        let size = sys.stat(source).map_err(at_source)?.size;
-        let beyond = end.saturating_sub(size).min(hole);
-        if beyond > 0 {
-            self.summary.bytes -= beyond;
-            self.summary.consumed -= beyond;
-            self.summary.changed = true;
+        let mut unread = hole.min(self.summary.bytes - self.walk.zeros_end);
+        if keeps_tail {
+            // Where an old file's bytes gave way to zeros, those are there now.
+            unread = unread.min(target.beyond_old(self.span.destination + self.summary.bytes));
+        }
+        if unread > 0 {
+            // Nobody saw whether the source was cut meanwhile.
+            let end = self.span.source + self.summary.consumed;
+            let size = sys.stat(source).map_err(at_source)?.size;
+            let beyond = end.saturating_sub(size).min(unread);
+            if beyond > 0 {
+                self.summary.bytes -= beyond;
+                self.summary.consumed -= beyond;
+                self.summary.changed = true;
+            }
+        }
+        if self.summary.bytes == 0 {
+            return Ok(());
         }
         target.extend(sys, self.span.destination + self.summary.bytes)
+    }
+
+    /// Whether an old file keeps what it has behind the part that is written.
+    fn keeps_tail(&self) -> bool {
+        let is_new = self.target.as_ref().is_none_or(Target::is_new);
+        self.request.options.window.is_some() && !is_new
+    }
+
+    /// A copy that fails behind a hole leaves an old file no longer than it is: what it has not does not
+    /// count.
+    pub(super) fn forget_last_hole(&mut self) {
+        if let Some(target) = self.target.as_ref().filter(|target| !target.is_new()) {
+            let there = target.least_length().saturating_sub(self.span.destination);
+            let there = there.max(self.walk.data_end);
+            self.summary.bytes = self.summary.bytes.min(there);
+        }
     }
 
     fn source_cursor(&self) -> u64 {

@@ -249,6 +249,7 @@ impl Transfer {
     }
 
     fn fail(&mut self, cause: Cause) -> Step {
+        self.forget_last_hole();
         self.discard();
         self.count();
         let path = match cause.side() {

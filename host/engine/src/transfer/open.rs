@@ -80,6 +80,7 @@ impl Transfer {
         let may_have_holes = sparse::may_have_holes(source);
         let target = self.target.insert(target);
         let options = &self.request.options;
+        metadata::narrow(sys, options, source, target)?;
         let mut plan = plan(
             sys.platform(),
             Facts {

@@ -224,6 +224,8 @@ fn libuv_5151_writes_that_do_not_help_are_not_repeated() {
 // What only close(2) tells is an error.
 // https://github.com/pola-rs/polars/issues/21002
 // https://github.com/apache/arrow-rs-object-store/issues/661
+// https://github.com/llvm/llvm-project/issues/56501
+// https://github.com/genealogix/glx/issues/501
 // https://github.com/rust-lang/rust/issues/42619
 #[test]
 fn polars_21002_a_quota_that_close_reports_is_an_error() {
@@ -295,7 +297,7 @@ fn polars_21002_what_took_the_name_meanwhile_is_not_removed() {
 // What only fsync(2) tells is one where somebody asked for it.
 // https://github.com/rust-lang/rust/issues/42619
 #[test]
-fn what_only_a_sync_reports_is_an_error_where_it_is_asked_for() {
+fn rust_42619_what_only_a_sync_reports_is_an_error_where_it_is_asked_for() {
     for durability in [Durability::None, Durability::Each, Durability::End] {
         for write_mode in WRITE_MODES {
             let Some(bed) = Bed::mount() else { return };

@@ -4,10 +4,12 @@ use std::fs;
 use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt};
 use std::path::Path;
 use std::process::Command;
+use std::sync::Arc;
 
 use copyist_bed::{Bed, faults, filesystem, filesystems, shares_storage, skipped};
 use copyist_engine::{
-    Cause, Errno, Existing, Mechanism, Options, Preserve, Reflink, Side, Tuning, WriteMode,
+    Cause, Destination, Errno, Existing, Mechanism, Options, Preserve, Reflink, Side, Tuning,
+    WriteMode,
 };
 use rustix::fs::FallocateFlags;
 
@@ -220,6 +222,33 @@ fn zfs_15345_device_numbers_do_not_tell_whether_a_clone_works() {
     let done = copy(one.source("it"), two.destination("to"), &Options::default()).unwrap();
     assert_eq!(done.method, Some(Mechanism::Clone), "{done:?}");
     assert_shared(&two, "to", "between subvolumes");
+}
+
+// A destination that is new, or empty, was taken for one to which the kernel does not copy.
+// https://github.com/rust-lang/rust/issues/114341
+// https://github.com/rust-lang/rust/pull/114373
+#[test]
+fn rust_114373_a_new_and_an_empty_destination_share() {
+    for place in sharing() {
+        place.write("it", pattern(LENGTH));
+        for (write_mode, empty) in WRITE_MODES
+            .into_iter()
+            .flat_map(|mode| [(mode, false), (mode, true)])
+        {
+            if empty {
+                place.write("to", "");
+            }
+            let what = format!("{}, {write_mode:?}, empty: {empty}", place.name);
+            let done = copy(place.source("it"), place.destination("to"), &by(write_mode)).unwrap();
+            assert_eq!(done.method, Some(Mechanism::Clone), "{what}: {done:?}");
+            assert_shared(&place, "to", &what);
+            fs::remove_file(place.path("to")).unwrap();
+        }
+        let to = fs::File::create(place.path("to")).unwrap();
+        let to = Destination::File(Arc::new(to));
+        copy(place.source("it"), to, &Options::default()).unwrap();
+        assert_shared(&place, "to", "through a descriptor");
+    }
 }
 
 // `never` shares nothing, and `always` says so where nothing can be shared.

@@ -102,7 +102,7 @@ fn rust_51266_copies_work_where_all_of_them_are_denied() {
 // A denial is no excuse: what the plain way refuses is refused.
 // https://github.com/openclaw/fs-safe/issues/301
 #[test]
-fn a_true_refusal_is_still_one() {
+fn fs_safe_301_a_true_refusal_is_still_one() {
     let profile = SystemCall::ALL.map(|call| Denied {
         call,
         errno: Errno::PERM,

@@ -9,6 +9,7 @@
     reason = "a test that cannot prepare its files ends there"
 )]
 
+mod attributes;
 mod broken;
 mod changing;
 mod clones;

@@ -101,7 +101,8 @@ fn go_60181_rust_82410_a_descriptor_that_appends_is_written_at_its_end() {
     }
 }
 
-// The second half of those reports: the flag is set while the copy runs.
+// https://github.com/golang/go/issues/60181, https://github.com/golang/go/issues/79660: the flag is set
+// while the copy runs.
 #[test]
 fn go_60181_a_descriptor_that_appends_from_now_on_gets_each_byte_once() {
     let new = pattern(100_000);

@@ -32,9 +32,9 @@ fn set_times(place: &Place, name: &str, accessed: SystemTime, modified: SystemTi
     place.open_to_write(name).set_times(times).unwrap();
 }
 
-// https://github.com/oven-sh/bun/pull/41868, https://bugs.openjdk.org/browse/JDK-8343417: cut to
-// micro- or milliseconds; https://github.com/nodejs/node/issues/64597: "now" in place of a time
-// before 1970.
+// https://github.com/oven-sh/bun/pull/41868, https://bugs.openjdk.org/browse/JDK-8343417,
+// https://github.com/MidnightCommander/mc/issues/3575: cut to seconds, milli- or microseconds;
+// https://github.com/nodejs/node/issues/64597: "now" in place of a time before 1970.
 #[test]
 fn bun_41868_node_64597_times_are_kept_to_the_nanosecond_and_before_1970() {
     let epoch = SystemTime::UNIX_EPOCH;

@@ -8,7 +8,10 @@ use copyist_engine::{Cause, Grants, Options, Preserve, Unsupported, WriteMode};
 use rustix::fs::XattrFlags;
 use rustix::io::Errno as Os;
 
-use crate::support::{Place, copy, file, is_root, pairs, pattern, places, refusal, skipped};
+use crate::support::child::as_nobody;
+use crate::support::{
+    Place, WRITE_MODES, copy, file, is_root, pairs, pattern, places, refusal, skipped,
+};
 
 const USER: &str = "user.copyist";
 const TRUSTED: &str = "trusted.copyist";
@@ -119,7 +122,8 @@ fn an_owner_needs_a_grant() {
     }
 }
 
-// https://github.com/opencontainers/umoci/issues/169, https://github.com/borgbackup/borg/issues/1069:
+// https://github.com/opencontainers/umoci/issues/169, https://github.com/borgbackup/borg/issues/1069,
+// https://github.com/containers/buildah/issues/3320, https://github.com/containers/storage/issues/217:
 // chmod, then chown, which clears setuid; an attribute, then chown, which clears capabilities.
 #[test]
 fn umoci_169_owner_mode_and_capabilities_survive_each_other() {
@@ -197,31 +201,49 @@ fn attributes_of_users_are_kept_and_those_of_root_need_a_grant() {
     }
 }
 
-// https://github.com/openclaw/fs-safe/issues/309, https://github.com/python/cpython/issues/121524:
-// a file that may only be read refuses attributes to its own writer. Root is refused nothing, so
-// that this shows for others alone.
+// https://github.com/openclaw/fs-safe/issues/309, https://github.com/python/cpython/issues/121524,
+// https://github.com/pypa/pip/issues/2941: a file that may only be read refuses attributes to its own
+// writer. Root is refused nothing, so that this shows for others alone.
 #[test]
 fn fs_safe_309_a_file_to_be_read_only_gets_its_attributes() {
-    for (from, to, _) in pairs() {
-        from.write("from", pattern(100));
-        if !set(&from, "from", USER, b"value") {
-            continue;
-        }
-        from.set_mode("from", 0o444);
-        for preserve in [Preserve::XATTRS, Preserve::XATTRS | Preserve::MODE] {
-            let _ = fs::remove_file(to.path("to"));
-            let options = requiring(preserve, Grants::default());
-            copy(from.source("from"), to.destination("to"), &options).unwrap();
-            assert_eq!(attribute(&to, "to", USER).as_deref(), Some(&b"value"[..]));
-            assert_eq!(to.mode("to"), 0o444);
-        }
-    }
+    as_nobody(
+        fs_safe_309_a_file_to_be_read_only_gets_its_attributes,
+        || {
+            for (from, to, _) in pairs() {
+                for mode in [0o444, 0o400, 0o555] {
+                    let _ = fs::remove_file(from.path("from"));
+                    from.write("from", pattern(100));
+                    if !set(&from, "from", USER, b"value") {
+                        break;
+                    }
+                    from.set_mode("from", mode);
+                    for (preserve, write_mode) in
+                        [Preserve::XATTRS, Preserve::XATTRS | Preserve::MODE]
+                            .into_iter()
+                            .flat_map(|preserve| {
+                                WRITE_MODES.map(|write_mode| (preserve, write_mode))
+                            })
+                    {
+                        let _ = fs::remove_file(to.path("to"));
+                        let options = Options {
+                            write_mode,
+                            ..requiring(preserve, Grants::default())
+                        };
+                        copy(from.source("from"), to.destination("to"), &options).unwrap();
+                        assert_eq!(attribute(&to, "to", USER).as_deref(), Some(&b"value"[..]));
+                        assert_eq!(to.mode("to"), mode, "{options:?}");
+                    }
+                }
+            }
+        },
+    );
 }
 
-// https://github.com/shadow-maint/shadow/issues/1646 and its like: a mode that is set after the list
-// changes its mask.
+// https://github.com/shadow-maint/shadow/issues/1646,
+// https://github.com/mysecureshell/mysecureshell/pull/125: a mode that is set after the list changes
+// its mask.
 #[test]
-fn an_access_list_is_kept_and_none_is_inherited_in_its_place() {
+fn shadow_1646_an_access_list_is_kept_and_none_is_inherited_in_its_place() {
     for (from, to, _) in pairs() {
         from.write("from", pattern(100));
         from.write("plain", pattern(100));
@@ -245,6 +267,24 @@ fn an_access_list_is_kept_and_none_is_inherited_in_its_place() {
         copy(from.source("plain"), to.destination("lists/to"), &options).unwrap();
         assert_eq!(attribute(&to, "lists/to", ACCESS_LIST), None);
         assert_eq!(to.mode("lists/to"), 0o640);
+    }
+}
+
+// XFS shows root the list once more, as an attribute of root's own.
+#[test]
+fn an_access_list_is_no_attribute_that_needs_a_grant() {
+    for (from, to, _) in pairs() {
+        from.write("from", pattern(100));
+        if !set(&from, "from", ACCESS_LIST, &list()) {
+            continue;
+        }
+        let all = Preserve::XATTRS | Preserve::ACLS;
+        let options = keeping(all, Grants::default());
+        let summary = copy(from.source("from"), to.destination("to"), &options).unwrap();
+        assert_eq!(summary.lost, Preserve::NONE);
+        let options = requiring(all, Grants::default());
+        copy(from.source("from"), to.destination("to"), &options).unwrap();
+        assert_eq!(attribute(&to, "to", ACCESS_LIST), Some(list()));
     }
 }
 

@@ -162,7 +162,7 @@ fn an_empty_file_that_grows_has_changed() {
 
 // https://github.com/nodejs/node/issues/50437 and the like: each read of less than was asked.
 #[test]
-fn a_budget_of_a_byte_makes_a_copy_of_many_steps() {
+fn node_50437_a_budget_of_a_byte_makes_a_copy_of_many_steps() {
     for mechanism in crate::support::byte_movers() {
         let place = Place::disk();
         place.write("from", pattern(1000));

@@ -148,7 +148,7 @@ fn sources(jail: &Jail) -> Vec<(PathBuf, Errno, Errno)> {
 // https://github.com/advisories/GHSA-vqjp-4c8c-hfgg and its kind,
 // https://github.com/bytecodealliance/cap-std/issues/382: a slash after the name of a link.
 #[test]
-fn a_source_outside_is_not_read() {
+fn cap_std_382_a_source_outside_is_not_read() {
     let jail = Jail::new();
     let before = jail.state();
     let to = Place::disk();
@@ -459,7 +459,7 @@ fn only_who_gives_up_the_sandbox_goes_anywhere() {
 // A name that is a file at one moment and a link out of the root at the next, and a directory the
 // same (https://github.com/uutils/coreutils/issues/10017, CVE-2018-15664).
 #[test]
-fn names_that_change_meanwhile_lead_nowhere_either() {
+fn uutils_10017_names_that_change_meanwhile_lead_nowhere_either() {
     for outside in places() {
         outside.write("secret", SECRET);
         fs::create_dir(outside.path("root")).unwrap();

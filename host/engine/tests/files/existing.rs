@@ -142,7 +142,8 @@ fn the_table_of_the_contract() {
     }
 }
 
-// https://github.com/libuv/libuv/issues/1551: the old tail stayed.
+// https://github.com/libuv/libuv/issues/1551, https://github.com/libuv/libuv/pull/1552: the old tail
+// stayed.
 #[test]
 fn libuv_1551_an_old_longer_destination_keeps_no_tail() {
     let new = pattern(120 << 10);

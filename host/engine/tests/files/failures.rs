@@ -117,6 +117,7 @@ fn fill_a_disk() {
     }
 }
 
+// https://github.com/oven-sh/bun/issues/41798: the same where the limit is the process's own.
 #[test]
 fn bun_41798_a_limit_on_the_size_of_files_is_an_error_and_no_signal() {
     alone(

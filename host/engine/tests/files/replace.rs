@@ -2,7 +2,6 @@
 
 use std::fs;
 use std::os::unix::fs::symlink;
-use std::os::unix::process::ExitStatusExt;
 
 use copyist_engine::{
     Cause, Destination, Environment, Errno, Existing, Mechanism, Options, Side, Step, Transfer,
@@ -10,7 +9,6 @@ use copyist_engine::{
 };
 use rustix::fs::FlockOperation;
 
-use crate::support::child::dies;
 use crate::support::hooked::{Call, hooked, without_unnamed_files};
 use crate::support::{
     Place, assert_same, at, beside, copy, done, drive, failed, follow, fresh, in_pieces, other,
@@ -361,39 +359,5 @@ fn a_file_that_appears_meanwhile_is_treated_as_if_it_had_been_there() {
             assert_same(&place.read("to"), &expected, &format!("{existing:?}"));
             place.assert_names(&["from", "to"], "no temporary is left");
         }
-    }
-}
-
-// https://github.com/openclaw/fs-safe/pull/302, https://github.com/oven-sh/bun/pull/41736: a copy
-// that died left an existing good file half overwritten.
-#[test]
-fn bun_41736_a_copy_that_dies_leaves_the_old_file() {
-    let place = Place::disk();
-    place.write("from", pattern(40_000));
-    place.write("to", other(50_000));
-    let directory = place.path("").into_os_string().into_string().unwrap();
-    let output = dies(
-        bun_41736_a_copy_that_dies_leaves_the_old_file,
-        &directory,
-        |directory| {
-            let base = crate::support::place::open_as_guest(directory.as_ref());
-            let request = request(
-                copyist_engine::Source::Path(at(&base, "from")),
-                Destination::Path(at(&base, "to")),
-                &in_steps(),
-            );
-            let mut transfer = Transfer::new(fresh(), request);
-            drive(&mut transfer, |step| {
-                if matches!(step, Step::Moved(1..)) {
-                    let myself = rustix::process::getpid();
-                    rustix::process::kill_process(myself, rustix::process::Signal::KILL).unwrap();
-                }
-            });
-        },
-    );
-    if let Some(output) = output {
-        assert_eq!(output.status.signal(), Some(9), "{output:?}");
-        assert_same(&place.read("to"), &other(50_000), "to");
-        place.assert_names(&["from", "to"], "an unnamed file vanishes by itself");
     }
 }

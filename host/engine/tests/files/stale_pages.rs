@@ -21,9 +21,10 @@ fn zfs_15526_a_copy_right_after_a_write_has_its_bytes() {
             }
         };
         beside(ask_for_holes, || {
-            for round in 0..40_usize {
+            let ways = every_way();
+            for round in 0..60_usize {
                 let bytes = pattern(20_000 + round * 1000);
-                let (way, tuning) = every_way().swap_remove(round % 2);
+                let (way, tuning) = ways[round % ways.len()].clone();
                 let _ = fs::remove_file(from.path("from"));
                 let file = File::create(from.path("from")).unwrap();
                 // Data behind a hole, and data behind that.
@@ -33,7 +34,10 @@ fn zfs_15526_a_copy_right_after_a_write_has_its_bytes() {
                     tuning,
                     ..Options::default()
                 };
-                copy(from.source("from"), to.destination("to"), &options).unwrap();
+                if copy(from.source("from"), to.destination("to"), &options).is_err() {
+                    assert!(tuning.only.is_some(), "{way}");
+                    continue;
+                }
                 let what = format!("round {round} by {way}, {} to {}", from.name, to.name);
                 assert_same(&to.read("to"), &from.read("from"), &what);
             }

@@ -194,8 +194,8 @@ fn beyond_the_end_nothing_is_copied_however_far() {
     assert_same(&place.read("to"), &pattern(1000)[990..], "to");
 }
 
-// https://github.com/libuv/libuv/issues/3056: the copy began at the position of the descriptor, not
-// at the offset that was asked for.
+// https://github.com/libuv/libuv/issues/3056, https://github.com/libuv/libuv/pull/3058: the copy began
+// at the position of the descriptor, not at the offset that was asked for.
 #[test]
 fn libuv_3056_positions_are_neither_used_nor_moved() {
     for (from, to, _) in pairs() {
@@ -259,8 +259,8 @@ fn same_file(place: &Place, name: &str) -> [(Source, Destination); 3] {
     ]
 }
 
-// https://github.com/quodlibet/mutagen/pull/264, https://github.com/openzfs/zfs/issues/11150: parts
-// of one file that overlap gave garbage.
+// https://github.com/quodlibet/mutagen/issues/264, https://github.com/openzfs/zfs/issues/11150,
+// https://github.com/rcore-os/tgoskits/pull/211: parts of one file that overlap gave garbage.
 #[test]
 fn mutagen_264_parts_of_one_file_are_copied_where_disjoint_and_refused_where_not() {
     let old = pattern(100_000);

@@ -88,7 +88,7 @@ impl Case<'_> {
                 }
             }
             // Nothing depends on them.
-            (Op::Advise | Op::Lock | Op::IsLocal | Op::Probe, _) => Fate::Copied,
+            (Op::Advise | Op::Lock | Op::Duplicate | Op::IsLocal | Op::Probe, _) => Fate::Copied,
             // What was written is known to be lost only from here; of what was read there is nothing
             // to lose. After an interruption it is closed, and nobody knows.
             (Op::Close, _) if side == Side::Source => Fate::Copied,
@@ -96,8 +96,9 @@ impl Case<'_> {
             (_, Errno::INTR) => Fate::Copied,
             (Op::Read | Op::Write, Errno::AGAIN) => Fate::Copied,
             (Op::Open, _) => self.open(call, errno),
-            // What was there is gone, so the copy makes a new file.
-            (Op::StatAt, Errno::NOENT) => Fate::Copied,
+            // What was there is gone, so the copy makes a new file; or somebody renames what is on the
+            // way, and it looks again.
+            (Op::StatAt, Errno::NOENT | Errno::AGAIN) => Fate::Copied,
             (Op::SetMode, _) if self.shape != Shape::Replace => Fate::Lost(Preserve::MODE),
             (Op::SetTimes, _) => Fate::Lost(Preserve::TIMESTAMPS),
             _ => failed,
@@ -106,12 +107,11 @@ impl Case<'_> {
 
     fn open(&self, call: &Call, errno: Errno) -> Fate {
         let unnamed = call.flags.contains(OFlags::TMPFILE);
-        let staged = self.named && call.side == Side::Destination;
         match errno {
             // A staged file with a name does as well.
             _ if unnamed => Fate::Copied,
             // Somebody's lease, which goes away.
-            Errno::AGAIN if !staged => Fate::Copied,
+            Errno::AGAIN => Fate::Copied,
             // Sockets, and FIFOs without a reader.
             Errno::NXIO if !call.flags.contains(OFlags::CREATE) => {
                 Fate::Failed(Cause::Unsupported(Unsupported::Kind(call.side)))
@@ -516,7 +516,8 @@ fn a_failure_after_the_name_is_made_takes_nothing_back() {
                 let answer = drive(&sys.environment(), request());
                 let what = || format!("{shape:?} {op:?} {errno:?}");
                 // EINVAL: a file system that cannot sync directories promises nothing about names.
-                let passes = errno == Errno::INTR || (op, errno) == (Op::Sync, Errno::INVAL);
+                let again = errno == Errno::INTR || (op, errno) == (Op::Open, Errno::AGAIN);
+                let passes = again || (op, errno) == (Op::Sync, Errno::INVAL);
                 match answer {
                     Ok(summary) => {
                         assert!(passes, "{}", what());

@@ -455,7 +455,8 @@ fn golang_42334_an_eio_of_a_copier_is_decided_by_the_loop_and_a_sync() {
 }
 
 // https://github.com/ziglang/zig/issues/6516, https://github.com/rust-lang/rust/issues/91152,
-// https://github.com/uutils/coreutils/issues/12625
+// https://github.com/rust-lang/rust/pull/91153, https://github.com/uutils/coreutils/issues/12625,
+// https://github.com/uutils/coreutils/issues/10554
 #[test]
 fn zig_6516_an_answer_that_cannot_be_is_no_panic() {
     let bench = Bench::new();

@@ -3,11 +3,12 @@
 use std::collections::HashMap;
 use std::ffi::{OsStr, OsString};
 use std::fmt;
+use std::ops::ControlFlow;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use copyist_engine::sys::{At, FileInfo, Result, Sys, Time, native};
+use copyist_engine::sys::{At, FileInfo, Kind, Result, Sys, Time, native};
 use copyist_engine::{Environment, Errno, Platform, Side};
 use rustix::fs::{Mode, OFlags};
 
@@ -44,6 +45,10 @@ pub(crate) enum Op {
     Advise,
     Sync,
     Lock,
+    LockShared,
+    HasWriter,
+    Duplicate,
+    List,
     Link,
     Rename,
     RenameExclusive,
@@ -62,7 +67,7 @@ pub(crate) struct Call {
     pub(crate) to: u64,
     /// What it asked for, in bytes.
     pub(crate) length: usize,
-    /// How a file is opened.
+    /// How a file is opened; of a sync, whether it is of a directory.
     pub(crate) flags: OFlags,
     /// What it was told; bytes for a call that moves some, else 0.
     pub(crate) answer: Result<usize>,
@@ -702,13 +707,45 @@ impl Sys for Scheduled {
     }
 
     fn sync(&self, fd: BorrowedFd<'_>) -> Result<()> {
-        let call = call(Op::Sync, self.side(fd));
+        let is_directory = matches!(self.native.stat(fd), Ok(info) if info.kind == Kind::Directory);
+        let call = Call {
+            flags: if is_directory {
+                OFlags::DIRECTORY
+            } else {
+                OFlags::empty()
+            },
+            ..call(Op::Sync, self.side(fd))
+        };
         self.other(call, Ok(()), || self.native.sync(fd))
     }
 
     fn lock(&self, fd: BorrowedFd<'_>) -> Result<()> {
         let call = call(Op::Lock, self.side(fd));
         self.other(call, Ok(()), || self.native.lock(fd))
+    }
+
+    fn lock_shared(&self, fd: BorrowedFd<'_>) -> Result<()> {
+        let call = call(Op::LockShared, self.side(fd));
+        self.other(call, Ok(()), || self.native.lock_shared(fd))
+    }
+
+    fn has_writer(&self, fd: BorrowedFd<'_>) -> Result<bool> {
+        let call = call(Op::HasWriter, self.side(fd));
+        self.other(call, Ok(false), || self.native.has_writer(fd))
+    }
+
+    fn duplicate(&self, fd: BorrowedFd<'_>) -> Result<OwnedFd> {
+        let call = call(Op::Duplicate, self.side(fd));
+        self.other(call, Err(Errno::MFILE), || self.native.duplicate(fd))
+    }
+
+    fn list(
+        &self,
+        directory: BorrowedFd<'_>,
+        each: &mut dyn FnMut(&OsStr) -> ControlFlow<()>,
+    ) -> Result<()> {
+        let call = call(Op::List, Side::Destination);
+        self.other(call, Ok(()), || self.native.list(directory, each))
     }
 
     fn link_unnamed(

@@ -1,6 +1,7 @@
 //! Tests that need a process of their own: the umask, a resource limit, another user, a death.
 
 use std::env;
+use std::io::Write;
 use std::os::unix::process::CommandExt;
 use std::process::{Command, Output, Stdio};
 
@@ -67,6 +68,12 @@ fn command(name: &str) -> Command {
 fn check(name: &str, output: &Output) {
     let said = |bytes| String::from_utf8_lossy(bytes).into_owned();
     let printed = said(&output.stdout);
+    // What the child skipped is heard too; the list of skips has it already.
+    for line in said(&output.stderr).lines() {
+        if line.contains(": skipped: ") {
+            let _ = std::io::stderr().write_all(format!("{line}\n").as_bytes());
+        }
+    }
     assert!(
         output.status.success() && printed.contains("1 passed"),
         "{name} in a child: {}\n{printed}\n{}",

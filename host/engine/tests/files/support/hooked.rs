@@ -16,6 +16,7 @@ pub(crate) enum Call<'a> {
     Open(&'a Path, OFlags),
     Read,
     Write,
+    SetMode,
     Sync(BorrowedFd<'a>),
     /// Renamed, or linked under its name.
     Publish,
@@ -85,6 +86,11 @@ impl Layer for Hooked {
     fn write(&self, fd: BorrowedFd<'_>, bytes: &[u8], offset: u64) -> Result<usize> {
         self.before(Call::Write)?;
         self.native.write(fd, bytes, offset)
+    }
+
+    fn set_mode(&self, fd: BorrowedFd<'_>, mode: u32) -> Result<()> {
+        self.before(Call::SetMode)?;
+        self.native.set_mode(fd, mode)
     }
 
     fn sync(&self, fd: BorrowedFd<'_>) -> Result<()> {

@@ -17,15 +17,10 @@ use copyist_engine::{
     Reflink, Request, Source, Step, Summary, Transfer, Tuning, WriteMode,
 };
 
+pub(crate) use copyist_bed::skipped;
+
 pub(crate) use content::{assert_same, other, pattern};
 pub(crate) use place::{Place, pairs, places};
-
-/// Says what was not tested, and why.
-#[expect(clippy::print_stderr, reason = "a test that is skipped says so")]
-pub(crate) fn skipped(why: &str) {
-    let thread = std::thread::current();
-    eprintln!("{}: skipped: {why}", thread.name().unwrap_or("a test"));
-}
 
 /// Whether the process may do what only root may; says aloud if not.
 pub(crate) fn is_root(what: &str) -> bool {
