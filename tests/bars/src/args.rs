@@ -9,7 +9,7 @@ use crate::bars::Bar;
 use crate::shape::Shape;
 
 /// Measures what copyist promises about speed. Takes some five minutes, on a machine that does
-/// nothing else.
+/// nothing else. Root also sees it on file systems that are made for it in memory.
 #[derive(Debug, Parser)]
 #[command(name = "cargo bars", version)]
 pub(crate) struct Args {

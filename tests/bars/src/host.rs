@@ -4,6 +4,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use copyist_engine::{Environment, Mechanism, Pool, PoolOptions, sys};
 use copyist_wasmtime::{CopyCtx, CopyCtxView, CopyView};
 use wasmtime::component::{Component, Linker, ResourceTable};
 use wasmtime::error::Context as _;
@@ -15,10 +16,15 @@ use wasmtime_wasi::{FsPerms, WasiCtx, WasiCtxView, WasiView};
 use crate::args::Linking;
 use crate::place::Place;
 
+/// The name of a copy that is timed.
+pub(crate) const TO: &str = "to";
+
 /// A program that is compiled and linked.
 pub(crate) struct Guest {
     engine: Engine,
     program: Program,
+    /// Where what it asks for is copied; none for where all others are.
+    pool: Option<Arc<Pool>>,
 }
 
 enum Program {
@@ -51,6 +57,8 @@ pub(crate) struct Timed {
     pub(crate) seen: Duration,
     /// By the engine's; zero where the guest copied by itself.
     pub(crate) engine: Duration,
+    /// What moved the most; none where the guest copied by itself.
+    pub(crate) method: Option<Mechanism>,
 }
 
 impl Guest {
@@ -80,7 +88,22 @@ impl Guest {
                 Program::Sync(sync::CommandPre::new(linker.instantiate_pre(&component)?)?)
             }
         };
-        Ok(Self { engine, program })
+        Ok(Self {
+            engine,
+            program,
+            pool: None,
+        })
+    }
+
+    /// With a memory of its own of what does not work: the number of a device may have been that of
+    /// another file system a moment ago.
+    pub(crate) fn with_fresh_memory(self) -> Self {
+        let environment = Environment::new(sys::native());
+        let pool = Pool::with_environment(PoolOptions::default(), environment);
+        Self {
+            pool: Some(Arc::new(pool)),
+            ..self
+        }
     }
 
     /// Runs it in a store of its own and tells what it printed.
@@ -133,32 +156,48 @@ impl Guest {
         files: WasiFiles,
         more: Vec<String>,
     ) -> Result<Timed> {
-        let engine = Arc::new(Mutex::new(Duration::ZERO));
-        let told = engine.clone();
-        let copy = CopyCtx::builder()
-            .on_copy(move |report| {
-                if let Ok(summary) = report.outcome {
-                    *told.lock().unwrap_or_else(PoisonError::into_inner) = summary.elapsed;
-                }
-            })
-            .build();
-        let mut words = vec![from, "to"];
+        let timed = self.time_and_keep(place, from, files, more)?;
+        place.remove(TO)?;
+        Ok(timed)
+    }
+
+    /// The same, and [`TO`] stays.
+    pub(crate) fn time_and_keep(
+        &self,
+        place: &Place,
+        from: &str,
+        files: WasiFiles,
+        more: Vec<String>,
+    ) -> Result<Timed> {
+        let summary = Arc::new(Mutex::new((Duration::ZERO, None)));
+        let told = summary.clone();
+        let mut copy = CopyCtx::builder();
+        copy.on_copy(move |report| {
+            if let Ok(summary) = report.outcome {
+                *told.lock().unwrap_or_else(PoisonError::into_inner) =
+                    (summary.elapsed, summary.method);
+            }
+        });
+        if let Some(pool) = &self.pool {
+            copy.pool(pool.clone());
+        }
+        let mut words = vec![from, TO];
         words.extend(more.iter().map(String::as_str));
         let printed = self.run(Run {
             place,
             words: &words,
-            copy,
+            copy: copy.build(),
             files,
         })?;
         let nanoseconds = printed
             .trim()
             .parse::<u64>()
             .context("the guest tells no time")?;
-        place.remove("to")?;
-        let engine = *engine.lock().unwrap_or_else(PoisonError::into_inner);
+        let (engine, method) = *summary.lock().unwrap_or_else(PoisonError::into_inner);
         Ok(Timed {
             seen: Duration::from_nanos(nanoseconds),
             engine,
+            method,
         })
     }
 }

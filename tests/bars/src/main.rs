@@ -9,6 +9,7 @@
 mod args;
 mod bars;
 mod host;
+mod images;
 mod machine;
 mod place;
 mod quiet;
@@ -31,7 +32,7 @@ use row::{Row, Verdict};
 fn main() -> ExitCode {
     let args = Args::parse();
     let ended = match &args.helper {
-        None => measure(&args),
+        None => images::enter().and_then(|()| measure(&args)),
         Some(Helper::Engine(repeat)) => repeat::by_the_engine(repeat).map(|()| ExitCode::SUCCESS),
         Some(Helper::Guest(repeat)) => repeat::by_a_guest(repeat).map(|()| ExitCode::SUCCESS),
         Some(Helper::Copyist { words }) => return copyist::main(words.iter().cloned()),

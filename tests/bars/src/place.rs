@@ -2,6 +2,7 @@
 
 use std::fs::{self, File};
 use std::io::Write;
+use std::os::unix::fs::MetadataExt;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -80,6 +81,13 @@ impl Place {
             left -= length as u64;
         }
         Ok(name.to_owned())
+    }
+
+    /// Puts a file on the disk, and tells what is allocated to it in bytes.
+    pub(crate) fn settle(&self, name: &str) -> Result<u64> {
+        let file = File::open(self.path().join(name))?;
+        file.sync_all()?;
+        Ok(file.metadata()?.blocks() * 512)
     }
 
     pub(crate) fn remove(&self, name: &str) -> Result<()> {

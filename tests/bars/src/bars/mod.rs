@@ -1,7 +1,9 @@
 //! The bars, one a file.
 
 mod beside_std;
+mod clones;
 mod data_calls;
+mod holes;
 mod overhead;
 mod start;
 mod system_calls;
@@ -27,16 +29,22 @@ pub(crate) enum Bar {
     BesideStd,
     /// The system calls of small copies and of a read
     SystemCalls,
+    /// A huge file that is all holes but for a little data
+    Holes,
+    /// A clone, where the file system makes one
+    Clones,
     /// The start of `copyist run`
     Start,
 }
 
 impl Bar {
-    pub(crate) const ALL: [Self; 5] = [
+    pub(crate) const ALL: [Self; 7] = [
         Self::Overhead,
         Self::DataCalls,
         Self::BesideStd,
         Self::SystemCalls,
+        Self::Holes,
+        Self::Clones,
         Self::Start,
     ];
 
@@ -46,13 +54,15 @@ impl Bar {
             Self::DataCalls => "data calls of a large copy",
             Self::BesideStd => "beside the guest's std::fs::copy",
             Self::SystemCalls => "system calls",
+            Self::Holes => "a huge file with little data",
+            Self::Clones => "a clone",
             Self::Start => "start of `copyist run`",
         }
     }
 
     /// What is counted is the same in every build.
     const fn is_timed(self) -> bool {
-        matches!(self, Self::Overhead | Self::BesideStd | Self::Start)
+        !matches!(self, Self::DataCalls | Self::SystemCalls)
     }
 
     pub(crate) fn measure(self, bench: &Bench) -> Result<Vec<Row>> {
@@ -64,6 +74,8 @@ impl Bar {
             Self::DataCalls => data_calls::measure(bench),
             Self::BesideStd => beside_std::measure(bench),
             Self::SystemCalls => system_calls::measure(bench),
+            Self::Holes => holes::measure(bench),
+            Self::Clones => clones::measure(bench),
             Self::Start => start::measure(bench),
         }
     }
