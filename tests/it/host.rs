@@ -2,14 +2,18 @@
 
 use std::collections::HashMap;
 use std::future::Future;
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::sync::{LazyLock, Mutex};
 use std::thread;
 
-use copyist_wasmtime::{CopyCtx, CopyCtxBuilder, CopyCtxView, CopyView, InterruptHandle};
+use copyist_wasmtime::{
+    Attachment, CopyCtx, CopyCtxBuilder, CopyCtxView, CopyView, Deadline, EpochClock,
+    InterruptHandle, Measure,
+};
 use wasmtime::component::{Component, Linker, ResourceTable};
-use wasmtime::{Engine, Store, Trap};
+use wasmtime::{Config, Engine, Store, Trap};
 use wasmtime_wasi::p2::bindings::{Command, sync};
 use wasmtime_wasi::p2::pipe::MemoryOutputPipe;
 use wasmtime_wasi::{FsPerms, WasiCtx, WasiCtxBuilder, WasiCtxView, WasiView};
@@ -30,8 +34,31 @@ impl Linking {
     pub(crate) const BOTH: [Self; 2] = [Self::Sync, Self::Async];
 }
 
-/// Without epochs: what ends a guest here is the host's answer and nothing else.
-static ENGINE: LazyLock<Engine> = LazyLock::new(Engine::default);
+/// Whether wasm code looks at the epoch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Epochs {
+    /// What ends a guest is the host's answer and nothing else, as if it had no loop and no function.
+    Off,
+    On,
+}
+
+impl Epochs {
+    pub(crate) const BOTH: [Self; 2] = [Self::Off, Self::On];
+
+    /// One for all tests.
+    pub(crate) fn engine(self) -> &'static Engine {
+        static OFF: LazyLock<Engine> = LazyLock::new(Engine::default);
+        static ON: LazyLock<Engine> = LazyLock::new(|| {
+            let mut config = Config::new();
+            config.epoch_interruption(true);
+            Engine::new(&config).unwrap()
+        });
+        match self {
+            Self::Off => &OFF,
+            Self::On => &ON,
+        }
+    }
+}
 
 /// What a guest prints, and no test's guest prints more.
 const MOST_OUTPUT: usize = 16 << 20;
@@ -41,12 +68,13 @@ const MOST_OUTPUT: usize = 16 << 20;
 const MOST_HANDLES: usize = 15_000;
 
 /// The component of a program, compiled once a process.
-fn component(program: &'static str) -> Component {
-    static COMPILED: LazyLock<Mutex<HashMap<&str, Component>>> = LazyLock::new(Mutex::default);
+fn component(program: &'static str, epochs: Epochs) -> Component {
+    type Compiled = HashMap<(&'static str, Epochs), Component>;
+    static COMPILED: LazyLock<Mutex<Compiled>> = LazyLock::new(Mutex::default);
     let mut compiled = COMPILED.lock().unwrap();
     let component = compiled
-        .entry(program)
-        .or_insert_with(|| Component::from_file(&ENGINE, program).unwrap());
+        .entry((program, epochs))
+        .or_insert_with(|| Component::from_file(epochs.engine(), program).unwrap());
     component.clone()
 }
 
@@ -78,6 +106,7 @@ impl CopyView for State {
 #[derive(Clone)]
 pub(crate) struct Guest {
     program: &'static str,
+    epochs: Epochs,
     arguments: Vec<String>,
     preopens: Vec<(PathBuf, String, FsPerms)>,
     copy: CopyCtxBuilder,
@@ -88,10 +117,17 @@ impl Guest {
     pub(crate) fn new(program: &'static str) -> Self {
         Self {
             program,
+            epochs: Epochs::Off,
             arguments: Vec::new(),
             preopens: Vec::new(),
             copy: CopyCtx::builder(),
         }
+    }
+
+    /// On an engine with epochs or, if nothing is said, without.
+    pub(crate) fn epochs(mut self, epochs: Epochs) -> Self {
+        self.epochs = epochs;
+        self
     }
 
     /// Adds arguments.
@@ -139,7 +175,8 @@ impl Guest {
             copy: self.copy.build(),
             table,
         };
-        let mut linker = Linker::new(&ENGINE);
+        let engine = self.epochs.engine();
+        let mut linker = Linker::new(engine);
         match linking {
             Linking::Sync => {
                 wasmtime_wasi::p2::add_to_linker_sync(&mut linker).unwrap();
@@ -152,9 +189,9 @@ impl Guest {
         }
         Prepared {
             linking,
-            component: component(self.program),
+            component: component(self.program, self.epochs),
             linker,
-            store: Store::new(&ENGINE, state),
+            store: Store::new(engine, state),
             guest: self,
             output,
             errors,
@@ -183,12 +220,31 @@ impl Prepared {
         self.store.data().copy.interrupt_handle()
     }
 
+    /// Puts the store on a clock.
+    pub(crate) fn attach<M: Measure>(
+        &mut self,
+        clock: &EpochClock<M>,
+        deadline: impl Into<Deadline<M>>,
+    ) -> Attachment<M> {
+        clock.attach(&mut self.store, deadline)
+    }
+
     pub(crate) fn run(mut self) -> Ended {
+        let result = self.enter();
+        self.end(result)
+    }
+
+    /// Calls the guest, which may be called again.
+    pub(crate) fn enter(&mut self) -> wasmtime::Result<Result<(), ()>> {
         let _bound = Bound::new(self.guest.program);
-        let result = match self.linking {
+        match self.linking {
             Linking::Sync => self.call_sync(),
             Linking::Async => runtime().block_on(self.call()),
-        };
+        }
+    }
+
+    /// After the last call, which ended so.
+    pub(crate) fn end(self, result: wasmtime::Result<Result<(), ()>>) -> Ended {
         let ended = Ended {
             linking: self.linking,
             result,
@@ -207,12 +263,43 @@ impl Prepared {
     /// The call itself, under the async linker.
     pub(crate) fn call(&mut self) -> impl Future<Output = wasmtime::Result<Result<(), ()>>> {
         assert_eq!(self.linking, Linking::Async);
-        async {
-            let command =
-                Command::instantiate_async(&mut self.store, &self.component, &self.linker).await?;
-            command.wasi_cli_run().call_run(&mut self.store).await
-        }
+        call(&self.component, &self.linker, &mut self.store)
     }
+
+    /// The same, raced against the deadline that it has.
+    pub(crate) async fn call_attached<M: Measure>(
+        &mut self,
+        attached: &Attachment<M>,
+    ) -> wasmtime::Result<Result<(), ()>> {
+        let (component, linker) = (&self.component, &self.linker);
+        let calls = async |store: &mut Store<State>| call(component, linker, store).await;
+        attached.run(&mut self.store, calls).await
+    }
+
+    /// The same, with a deadline of its own.
+    pub(crate) async fn call_within<M: Measure>(
+        &mut self,
+        clock: &EpochClock<M>,
+        deadline: impl Into<Deadline<M>>,
+    ) -> wasmtime::Result<Result<(), ()>> {
+        assert_eq!(self.linking, Linking::Async);
+        let _bound = Bound::new(self.guest.program);
+        let (component, linker) = (&self.component, &self.linker);
+        clock
+            .run(&mut self.store, deadline, async |store| {
+                call(component, linker, store).await
+            })
+            .await
+    }
+}
+
+async fn call(
+    component: &Component,
+    linker: &Linker<State>,
+    store: &mut Store<State>,
+) -> wasmtime::Result<Result<(), ()>> {
+    let command = Command::instantiate_async(&mut *store, component, linker).await?;
+    command.wasi_cli_run().call_run(store).await
 }
 
 /// Ends the process where a guest does not end: its thread cannot be ended alone.
@@ -224,10 +311,8 @@ impl Bound {
         let test = thread::current().name().unwrap_or("a test").to_owned();
         thread::spawn(move || {
             if ended.recv_timeout(3 * PATIENCE) == Err(RecvTimeoutError::Timeout) {
-                #[expect(clippy::print_stderr, reason = "nobody else will say it")]
-                {
-                    eprintln!("{test}: {program} does not end");
-                }
+                // Not by a macro: what those print in a test is kept until it ends.
+                let _ = writeln!(io::stderr(), "{test}: {program} does not end");
                 std::process::abort();
             }
         });

@@ -32,7 +32,7 @@ fn causes(copying: &mut CopyCtxBuilder) -> Receiver<Option<Cause>> {
 }
 
 /// A guest whose copies stop at the gate.
-fn held(guest: Guest, gate: &Gate) -> (Guest, Arc<Pool>, Receiver<Option<Cause>>) {
+pub(crate) fn held(guest: Guest, gate: &Gate) -> (Guest, Arc<Pool>, Receiver<Option<Cause>>) {
     let pool = gate.system().pool();
     let mut told = None;
     let guest = guest.copying(|copying| {
@@ -42,7 +42,7 @@ fn held(guest: Guest, gate: &Gate) -> (Guest, Arc<Pool>, Receiver<Option<Cause>>
 }
 
 /// Runs a guest on a thread of its own, for who must not wait for it without bound.
-fn start(guest: Prepared) -> Receiver<Ended> {
+pub(crate) fn start(guest: Prepared) -> Receiver<Ended> {
     let (tell, told) = channel();
     thread::spawn(move || {
         let _ = tell.send(guest.run());
@@ -50,7 +50,7 @@ fn start(guest: Prepared) -> Receiver<Ended> {
     told
 }
 
-fn copying(place: &Place, words: &[&str]) -> Guest {
+pub(crate) fn copying(place: &Place, words: &[&str]) -> Guest {
     Guest::new(TRANSFER_PATH)
         .dir(place.root(), "w")
         .args(["w/from", "w/to"])

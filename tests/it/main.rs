@@ -7,6 +7,7 @@
 
 mod answer;
 mod attributes;
+mod clock;
 mod failures;
 mod host;
 mod hostile;

@@ -1,9 +1,11 @@
 //! A wasmtime host that lets its guests copy: `embedder COMPONENT DIRECTORY [ARGUMENT..]` runs a
-//! component that sees one directory as `/`.
+//! component that sees one directory as `/`, for a minute at most.
 
-use copyist_wasmtime::{CopyCtx, CopyCtxView, CopyView};
+use std::time::Duration;
+
+use copyist_wasmtime::{CopyCtx, CopyCtxView, CopyView, EpochClock};
 use wasmtime::component::{Component, Linker, ResourceTable};
-use wasmtime::{Engine, Result, Store, bail};
+use wasmtime::{Config, Engine, Result, Store, bail};
 use wasmtime_wasi::p2::bindings::Command;
 use wasmtime_wasi::{FsPerms, WasiCtx, WasiCtxView, WasiView};
 
@@ -38,7 +40,11 @@ async fn main() -> Result<()> {
     let [component, directory, ..] = arguments.as_slice() else {
         bail!("usage: embedder COMPONENT DIRECTORY [ARGUMENT..]");
     };
-    let engine = Engine::default();
+    let mut config = Config::new();
+    config.epoch_interruption(true);
+    let engine = Engine::new(&config)?;
+    // Ends guests whose time is up, wherever they are. One serves all stores.
+    let clock = EpochClock::owning(&engine, Duration::from_millis(10))?;
     let component = Component::from_file(&engine, component)?;
     let mut linker = Linker::new(&engine);
     wasmtime_wasi::p2::add_to_linker_async(&mut linker)?;
@@ -54,8 +60,12 @@ async fn main() -> Result<()> {
         table: ResourceTable::new(),
     };
     let mut store = Store::new(&engine, state);
-    let command = Command::instantiate_async(&mut store, &component, &linker).await?;
-    if command.wasi_cli_run().call_run(&mut store).await?.is_err() {
+    let timeout = Duration::from_secs(60);
+    let ended = clock.run(&mut store, timeout, async |store| {
+        let command = Command::instantiate_async(&mut *store, &component, &linker).await?;
+        command.wasi_cli_run().call_run(store).await
+    });
+    if ended.await?.is_err() {
         bail!("the guest failed");
     }
     Ok(())

@@ -1,9 +1,8 @@
 //! `copyist run`.
 
-use std::future::{Future, pending};
 use std::time::Duration;
 
-use copyist_wasmtime::InterruptHandle;
+use copyist_wasmtime::{EpochClock, InterruptHandle};
 use wasmtime::{Result, Store, Trap, bail};
 use wasmtime_wasi::I32Exit;
 use wasmtime_wasi::p2::bindings::CommandPre;
@@ -14,6 +13,9 @@ use crate::exit::Exit;
 use crate::messages;
 use crate::store::State;
 use crate::watchdog;
+
+/// How exact a timeout is.
+const PERIOD: Duration = Duration::from_millis(10);
 
 /// Runs the component and tells how it ended. An error is the host's.
 pub(crate) fn run(run: &Run) -> Result<Exit> {
@@ -28,21 +30,24 @@ pub(crate) fn run(run: &Run) -> Result<Exit> {
     let state = State::new(run)?;
     let copies = state.copy.interrupt_handle();
     let mut store = Store::new(&engine, state);
-    // The watchdog's tick ends it; without one, nothing ticks.
-    store.set_epoch_deadline(1);
-    let watchdog = match run.timeout {
-        Some(timeout) => Some(watchdog::start(timeout, engine, copies.clone())?),
-        None => None,
+    let owning = |_| EpochClock::owning(&engine, PERIOD);
+    let clock = run.timeout.map(owning).transpose()?;
+    let watchdog = run.timeout.map(watchdog::start).transpose()?;
+    let call = async |store: &mut Store<State>| {
+        let command = command.instantiate_async(&mut *store).await?;
+        command.wasi_cli_run().call_run(store).await
     };
-    let (watchdog, expired) = watchdog.unzip();
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()?;
     let ended = runtime.block_on(async {
-        tokio::select! {
-            biased;
-            ended = call(&command, &mut store) => Some(ended),
-            () = wait(expired) => None,
+        match run.timeout.zip(clock) {
+            Some((timeout, clock)) => clock.run(&mut store, timeout, call).await,
+            None => {
+                // Nothing ticks.
+                store.set_epoch_deadline(1);
+                call(&mut store).await
+            }
         }
     });
     // Threads that wait for the standard input wait for ever.
@@ -50,34 +55,12 @@ pub(crate) fn run(run: &Run) -> Result<Exit> {
     // From here on nothing waits that it would have to end.
     drop(watchdog);
     match (ended, run.timeout) {
-        (None, Some(timeout)) => Ok(timed_out(timeout, &copies)),
-        (Some(Err(error)), Some(timeout))
-            if error.downcast_ref::<Trap>() == Some(&Trap::Interrupt) =>
-        {
+        (Ok(Ok(())), _) => Ok(Exit::Guest(0)),
+        (Ok(Err(())), _) => Ok(Exit::Guest(1)),
+        (Err(error), Some(timeout)) if error.downcast_ref() == Some(&Trap::Interrupt) => {
             Ok(timed_out(timeout, &copies))
         }
-        (Some(Ok(Ok(()))), _) => Ok(Exit::Guest(0)),
-        (Some(Ok(Err(()))), _) => Ok(Exit::Guest(1)),
-        (Some(Err(error)), _) => failed(run, &error),
-        (None, None) => Ok(Exit::HostFailed),
-    }
-}
-
-async fn call(
-    command: &CommandPre<State>,
-    store: &mut Store<State>,
-) -> Result<std::result::Result<(), ()>> {
-    let command = command.instantiate_async(&mut *store).await?;
-    command.wasi_cli_run().call_run(store).await
-}
-
-/// Resolves when the time is up; never where there is no timeout.
-async fn wait(expired: Option<impl Future>) {
-    match expired {
-        Some(expired) => {
-            expired.await;
-        }
-        None => pending().await,
+        (Err(error), _) => failed(run, &error),
     }
 }
 

@@ -1,11 +1,9 @@
-//! The timeout: three ways to end a guest, since it may be in three places.
+//! The last resort of the timeout. The clock ends a guest that computes, copies or waits; nothing ends
+//! a host call that holds the main thread, an open(2) or read(2) which nobody answers, but the end of
+//! the process.
 
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::Duration;
-
-use copyist_wasmtime::InterruptHandle;
-use tokio::sync::oneshot;
-use wasmtime::Engine;
 
 use crate::exit::Exit;
 use crate::messages;
@@ -18,34 +16,20 @@ pub(crate) struct Watchdog {
     _alive: mpsc::Sender<()>,
 }
 
-/// Starts to count. When the time is up, `expired` resolves.
-pub(crate) fn start(
-    timeout: Duration,
-    engine: Engine,
-    copies: InterruptHandle,
-) -> std::io::Result<(Watchdog, oneshot::Receiver<()>)> {
+/// Starts to count. When the time is up and the grace too, the process ends.
+pub(crate) fn start(timeout: Duration) -> std::io::Result<Watchdog> {
     let (alive, ended) = mpsc::channel::<()>();
-    let (expire, expired) = oneshot::channel();
     std::thread::Builder::new()
         .name("copyist-watchdog".to_owned())
         .spawn(move || {
-            if ended.recv_timeout(timeout) != Err(RecvTimeoutError::Timeout) {
-                return;
-            }
-            // A guest that copies, one that loops, and one that waits in another host call.
-            copies.interrupt();
-            engine.increment_epoch();
-            let _ = expire.send(());
-            if ended.recv_timeout(GRACE) == Err(RecvTimeoutError::Timeout) {
-                // A host call that holds the main thread: an open(2) or read(2) which nobody
-                // answers.
+            if ended.recv_timeout(timeout.saturating_add(GRACE)) == Err(RecvTimeoutError::Timeout) {
                 timed_out(timeout);
                 messages::flush(GRACE);
                 #[expect(clippy::exit, reason = "the main thread will not come back to do it")]
                 std::process::exit(Exit::TimedOut.status().into());
             }
         })?;
-    Ok((Watchdog { _alive: alive }, expired))
+    Ok(Watchdog { _alive: alive })
 }
 
 /// Says so.

@@ -39,7 +39,7 @@
 //!     copy: CopyCtx::builder().max_bytes(1 << 30).build(),
 //!     table: ResourceTable::new(),
 //! };
-//! // Ends whatever this store copies, from any thread.
+//! // Ends whatever this store copies, from any thread; for a deadline there is an `EpochClock`.
 //! let interrupt = state.copy.interrupt_handle();
 //! let store = Store::new(&engine, state);
 //! # let _ = (store, interrupt);
@@ -66,8 +66,11 @@
 //!
 //! wasmtime looks at a store's epoch when wasm code runs, not while the guest waits in a host call.
 //! [`InterruptHandle::interrupt`] ends that wait with `Trap::Interrupt`, whatever the kernel is
-//! doing, and makes every later call trap too; a store that traps is spent. Use it beside the epoch:
-//! the epoch ends a guest that loops, the handle one that copies.
+//! doing, and makes every later call trap too; a store that traps is spent.
+//!
+//! An [`EpochClock`] does so when a deadline passes, and ends as well a guest that computes, or that
+//! waits in any other host function: use it where you would call `Engine::increment_epoch`. On a
+//! store that is attached to a clock, the handle ends a guest that computes too, at the next tick.
 //!
 //! # Below WASI
 //!
@@ -80,6 +83,7 @@
 compile_error!("copyist-wasmtime runs on Linux and macOS");
 
 mod bindings;
+mod clock;
 mod convert;
 mod copier;
 mod ctx;
@@ -90,6 +94,7 @@ mod span;
 mod store_state;
 mod ticket;
 
+pub use clock::{Attachment, Deadline, EpochClock, Measure, Ticks};
 pub use copier::{Copier, CopyRequest, ReadRequest};
 /// The engine that copies, for the types that cross its boundary.
 pub use copyist_engine as engine;

@@ -1,7 +1,10 @@
 //! What one store has under way, and how it is interrupted.
 
 use std::collections::HashMap;
+use std::future::Future;
+use std::pin::Pin;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
+use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use copyist_engine::{Cause, Limit};
@@ -20,6 +23,8 @@ struct State {
     interrupted: bool,
     next: u64,
     in_flight: HashMap<u64, Weak<dyn Interrupt>>,
+    /// Of who runs the store and gives up when it is interrupted. Only one can.
+    runner: Option<Waker>,
     /// Threads that wait for it to be empty, so that nobody makes a system call to wake none.
     waiting: usize,
 }
@@ -42,10 +47,30 @@ impl InterruptHandle {
         let mut state = self.0.lock();
         state.interrupted = true;
         let in_flight: Vec<_> = state.in_flight.values().filter_map(Weak::upgrade).collect();
+        let runner = state.runner.take();
         drop(state);
         for copy in in_flight {
             copy.interrupt();
         }
+        // Last, so that it finds what the guest makes of the others.
+        if let Some(runner) = runner {
+            runner.wake();
+        }
+    }
+
+    /// Whether the store was interrupted, by whomever.
+    pub fn is_interrupted(&self) -> bool {
+        self.0.lock().interrupted
+    }
+
+    /// Whether both are of one store.
+    pub(crate) fn is_same(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+
+    /// Waits until it is interrupted.
+    pub(crate) fn interrupted(&self) -> Interrupted<'_> {
+        Interrupted(&self.0)
     }
 
     /// How many copies the store has under way: those that wait for a thread, and those that were
@@ -77,6 +102,32 @@ impl std::fmt::Debug for InterruptHandle {
             .field("interrupted", &state.interrupted)
             .field("in_flight", &state.in_flight.len())
             .finish()
+    }
+}
+
+/// Resolves when a store is interrupted.
+pub(crate) struct Interrupted<'a>(&'a StoreState);
+
+impl Future for Interrupted<'_> {
+    type Output = ();
+
+    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
+        let mut state = self.0.lock();
+        if state.interrupted {
+            return Poll::Ready(());
+        }
+        let old = state.runner.replace(context.waker().clone());
+        drop(state);
+        // Without the lock, since a waker may be the last that knows of a task which has the store.
+        drop(old);
+        Poll::Pending
+    }
+}
+
+impl Drop for Interrupted<'_> {
+    fn drop(&mut self) {
+        let runner = self.0.lock().runner.take();
+        drop(runner);
     }
 }
 
@@ -136,6 +187,15 @@ mod tests {
     #[derive(Default)]
     struct Copy(AtomicUsize);
 
+    #[derive(Default)]
+    struct Wakes(AtomicUsize);
+
+    impl std::task::Wake for Wakes {
+        fn wake(self: Arc<Self>) {
+            self.0.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
     impl Interrupt for Copy {
         fn interrupt(&self) {
             self.0.fetch_add(1, Ordering::Relaxed);
@@ -158,6 +218,33 @@ mod tests {
         assert!(!handle.wait_until_idle(Duration::ZERO));
         drop(place);
         assert!(handle.wait_until_idle(Duration::ZERO));
+    }
+
+    #[test]
+    fn who_runs_the_store_is_woken_by_an_interrupt_and_forgotten_when_it_has_ended() {
+        let store = Arc::new(StoreState::default());
+        let handle = InterruptHandle::new(store.clone());
+        let wakes = Arc::new(Wakes::default());
+        let waker = Waker::from(wakes.clone());
+        let mut context = Context::from_waker(&waker);
+        let mut poll = |running: &mut Interrupted<'_>| Pin::new(running).poll(&mut context);
+        let mut ended = handle.interrupted();
+        assert!(poll(&mut ended).is_pending());
+        assert_eq!(Arc::strong_count(&wakes), 3);
+        drop(ended);
+        assert_eq!(Arc::strong_count(&wakes), 2);
+        let mut running = handle.interrupted();
+        assert!(poll(&mut running).is_pending());
+        assert!(poll(&mut running).is_pending());
+        // Held here twice, and there once.
+        assert_eq!(Arc::strong_count(&wakes), 3);
+        handle.interrupt();
+        assert_eq!(wakes.0.load(Ordering::Relaxed), 1);
+        assert!(handle.is_interrupted());
+        assert!(poll(&mut running).is_ready());
+        assert!(poll(&mut handle.interrupted()).is_ready());
+        drop(running);
+        assert_eq!(Arc::strong_count(&wakes), 2);
     }
 
     #[test]
