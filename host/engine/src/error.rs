@@ -32,16 +32,37 @@ pub enum Limit {
 /// What was asked for and cannot be had.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Unsupported {
-    /// A kind of file that is not copied: only regular files are.
-    Kind(Side),
+    /// A kind of file that is not copied.
+    Kind(Side, Refused),
     /// A clone was required and the file system makes none here.
     Clone,
     /// This attribute cannot be kept.
     Attribute,
     /// A file cannot be replaced through its open descriptor, nor in part.
     Replace,
+    /// A stream has no offsets at which a window could begin.
+    Offset(Side),
+    /// What goes into a stream cannot be put on stable storage.
+    Durability,
     /// The one mechanism that the tuning allows does not work here.
     Mechanism,
+}
+
+/// What cannot be copied from or to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Refused {
+    /// A symbolic link that was not to be followed.
+    Link,
+    /// The name of a socket, which only connect(2) opens.
+    SocketName,
+    /// A socket that listens, or that carries messages rather than a stream.
+    Messages,
+    /// A descriptor that stands for a name alone (`O_PATH`).
+    NameOnly,
+    /// No file, pipe, socket or device: what eventfd(2), epoll_create(2) and others make.
+    Unknown,
+    /// A pipe, socket or device, where only a regular file will do.
+    Stream,
 }
 
 /// Why a copy failed.
@@ -55,6 +76,8 @@ pub enum Cause {
     Limit(Limit),
     /// The caller cancelled.
     Cancelled,
+    /// The time that the caller gave is over.
+    TimedOut,
     /// Both ends are one file; nothing was touched.
     SameFile,
     /// It cannot be had here.
@@ -69,10 +92,13 @@ impl Cause {
     /// The end whose fault it is, or that a person would look at.
     pub(crate) fn side(&self) -> Option<Side> {
         match self {
-            Self::Io(side, _) | Self::Unsupported(Unsupported::Kind(side)) => Some(*side),
+            Self::Io(side, _)
+            | Self::Unsupported(Unsupported::Kind(side, _) | Unsupported::Offset(side)) => {
+                Some(*side)
+            }
             Self::NotUtf8 => Some(Side::Source),
             Self::Denied | Self::SameFile | Self::Unsupported(_) => Some(Side::Destination),
-            Self::Limit(_) | Self::Cancelled | Self::Panicked => None,
+            Self::Limit(_) | Self::Cancelled | Self::TimedOut | Self::Panicked => None,
         }
     }
 }
@@ -97,10 +123,29 @@ impl fmt::Display for Side {
     }
 }
 
+impl fmt::Display for Refused {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Link => "a symbolic link, which was not to be followed",
+            Self::SocketName => "the name of a socket, which can be connected to and not opened",
+            Self::Messages => {
+                "a socket that listens or carries messages; connected streams are copied"
+            }
+            Self::NameOnly => "a descriptor that was opened as a name alone (O_PATH)",
+            Self::Unknown => "no file, pipe, socket or device",
+            Self::Stream => "a pipe, socket or device, where only a regular file will do",
+        })
+    }
+}
+
 impl fmt::Display for Unsupported {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Kind(side) => write!(f, "the {side} is not a regular file"),
+            Self::Kind(side, what) => write!(f, "the {side} is {what}"),
+            Self::Offset(side) => write!(f, "the {side} is a stream, which has no offsets"),
+            Self::Durability => {
+                f.write_str("what goes into a stream cannot be put on stable storage")
+            }
             Self::Clone => f.write_str("a clone was required and cannot be made here"),
             Self::Attribute => f.write_str("an attribute was required and cannot be kept here"),
             Self::Replace => f.write_str(
@@ -127,6 +172,7 @@ impl fmt::Display for Cause {
             }
             Self::Limit(Limit::ReadSize) => f.write_str("the file is larger than the read's limit"),
             Self::Cancelled => f.write_str("cancelled"),
+            Self::TimedOut => f.write_str("the time given for it is over"),
             Self::SameFile => f.write_str("source and destination are the same file"),
             Self::Unsupported(what) => what.fmt(f),
             Self::NotUtf8 => f.write_str("the file is not UTF-8 text"),

@@ -35,17 +35,22 @@
 #[cfg(not(unix))]
 compile_error!("copyist copies on Linux and macOS; its engine needs a Unix system");
 
+mod bell;
 mod cancel;
 mod driver;
 mod environment;
 mod error;
+mod feed;
 mod kind;
 mod limits;
 mod metadata;
+mod nonblocking;
 mod pace;
 mod plan;
 mod pool;
 mod preserve;
+mod progress;
+mod reactor;
 mod read;
 mod request;
 mod resolve;
@@ -53,12 +58,14 @@ mod span;
 mod sparse;
 mod staging;
 mod strategy;
+mod stream;
 mod summary;
 mod support;
 mod sweep;
 pub mod sys;
 mod target;
 mod transfer;
+mod wake;
 mod xattrs;
 
 pub use cancel::Cancel;
@@ -66,11 +73,14 @@ pub use cancel::Cancel;
 pub use cap_std::{AmbientAuthority, ambient_authority};
 pub use driver::{copy, copy_in};
 pub use environment::Environment;
-pub use error::{Cause, Error, Limit, Side, Unsupported};
+pub use error::{Cause, Error, Limit, Refused, Side, Unsupported};
+pub use feed::{Feed, Passed};
 pub use limits::{Limits, Quota};
+pub use nonblocking::NonBlocking;
 pub use plan::{Mechanism, Platform};
 pub use pool::{Owner, Pool, PoolOptions};
 pub use preserve::Preserve;
+pub use progress::Progress;
 pub use read::{ReadOptions, ReadRequest, read, read_in};
 pub use request::{
     Base, Destination, Durability, Existing, Grants, Handle, Location, Options, Reflink, Request,
@@ -80,4 +90,4 @@ pub use request::{
 pub use rustix::io::Errno;
 pub use summary::Summary;
 pub use sweep::{Swept, sweep, sweep_in};
-pub use transfer::{Step, Transfer};
+pub use transfer::{Step, Transfer, Waits};

@@ -135,6 +135,20 @@ pub(crate) fn apply(
     Ok(lost)
 }
 
+/// Of what is no file, or comes from none, nothing is kept; and what a pipe or a terminal has is not
+/// the copy's to change (<https://github.com/rust-lang/rust/issues/26933>,
+/// <https://github.com/oven-sh/bun/pull/43244>).
+pub(crate) fn leave(
+    sys: &dyn Sys,
+    options: &Options,
+    target: &mut Target,
+) -> Result<Preserve, Cause> {
+    if let Some(mode) = target.inherited_mode {
+        sys.set_mode(target.fd()?, mode).map_err(at_destination)?;
+    }
+    Ok(options.preserve)
+}
+
 fn own(
     sys: &dyn Sys,
     options: &Options,

@@ -14,6 +14,8 @@ pub enum Mechanism {
     CopyRange,
     /// sendfile(2): within the kernel, also between file systems.
     SendFile,
+    /// splice(2): within the kernel, where one end is a pipe.
+    Splice,
     /// pread(2) and pwrite(2) through a buffer: works wherever anything does, and decides which
     /// end is at fault.
     ReadWrite,
@@ -21,10 +23,11 @@ pub enum Mechanism {
 
 impl Mechanism {
     /// All of them, in the order of their worth.
-    pub const ALL: [Self; 4] = [
+    pub const ALL: [Self; 5] = [
         Self::Clone,
         Self::CopyRange,
         Self::SendFile,
+        Self::Splice,
         Self::ReadWrite,
     ];
 
@@ -34,6 +37,7 @@ impl Mechanism {
             Self::Clone => "clone",
             Self::CopyRange => "copy-range",
             Self::SendFile => "send-file",
+            Self::Splice => "splice",
             Self::ReadWrite => "read-write",
         }
     }
@@ -55,9 +59,32 @@ pub enum Platform {
     Posix,
 }
 
+/// What an end is, as far as the mechanisms differ.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum End {
+    /// A regular file.
+    File,
+    /// A disk or a part of one: read and written at offsets, and that is all.
+    Disk,
+    /// A FIFO, or a pipe without a name.
+    Pipe,
+    /// A connected socket.
+    Socket,
+    /// A socket on which no call sleeps, since it has `O_NONBLOCK`.
+    OpenSocket,
+    /// A terminal or another device that is a stream.
+    Device,
+}
+
 /// What is known of the two ends.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Facts {
+    /// What bytes are taken from.
+    pub(crate) source: End,
+    /// What they are put into.
+    pub(crate) destination: End,
+    /// Pages of a file may be passed on, in which a later write to it shows.
+    pub(crate) zero_copy: bool,
     /// What the source says of its size: 0 is no promise (procfs).
     pub(crate) source_size: u64,
     /// The copy begins at whole blocks at both ends, so that storage can be shared.
@@ -159,11 +186,35 @@ pub(crate) fn plan(
 }
 
 fn linux(facts: Facts) -> Plan {
-    // copy_file_range answers EBADF and sendfile EINVAL to O_APPEND (their man pages).
+    use End::{File, OpenSocket, Pipe, Socket};
+    // copy_file_range answers EBADF, sendfile and splice EINVAL to O_APPEND (their man pages).
     if facts.appends {
         return Plan::of([Mechanism::ReadWrite]);
     }
-    let mut plan = Plan::of(Mechanism::ALL);
+    match (facts.source, facts.destination) {
+        (File, File) => linux_files(facts),
+        (Pipe, File | Pipe) | (Socket | OpenSocket, Pipe) => {
+            Plan::of([Mechanism::Splice, Mechanism::ReadWrite])
+        }
+        // What is spliced or sent from a file are its pages, in which a later write to the file
+        // shows (https://github.com/systemd/systemd/issues/29044,
+        // https://github.com/rust-lang/rust/issues/116451).
+        (File, Pipe) if facts.zero_copy => Plan::of([Mechanism::Splice, Mechanism::ReadWrite]),
+        // sendfile(2) sleeps on a socket that does not say otherwise.
+        (File, OpenSocket) if facts.zero_copy => {
+            Plan::of([Mechanism::SendFile, Mechanism::ReadWrite])
+        }
+        _ => Plan::of([Mechanism::ReadWrite]),
+    }
+}
+
+fn linux_files(facts: Facts) -> Plan {
+    let mut plan = Plan::of([
+        Mechanism::Clone,
+        Mechanism::CopyRange,
+        Mechanism::SendFile,
+        Mechanism::ReadWrite,
+    ]);
     // A size of 0 says nothing: procfs claims it for files with content, and older kernels answer
     // 0 to copy_file_range there (https://lwn.net/Articles/846403/). A read tells.
     if facts.source_size == 0 {
@@ -183,9 +234,12 @@ fn linux(facts: Facts) -> Plan {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use Mechanism::{Clone, CopyRange, ReadWrite, SendFile};
+    use Mechanism::{Clone, CopyRange, ReadWrite, SendFile, Splice};
 
     const FACTS: Facts = Facts {
+        source: End::File,
+        destination: End::File,
+        zero_copy: false,
         source_size: 4096,
         aligned: true,
         appends: false,
@@ -282,7 +336,7 @@ mod tests {
             order(Platform::Linux, FACTS, Reflink::Auto, fallback),
             [ReadWrite]
         );
-        for mechanism in Mechanism::ALL {
+        for mechanism in [Clone, CopyRange, SendFile, ReadWrite] {
             let only = Tuning {
                 only: Some(mechanism),
                 ..Tuning::default()
@@ -297,5 +351,65 @@ mod tests {
             ..Tuning::default()
         };
         assert!(order(Platform::Linux, FACTS, Reflink::Never, shared_only).is_empty());
+    }
+
+    #[test]
+    fn the_table_of_streams() {
+        use End::{Device, Disk, File, OpenSocket, Pipe, Socket};
+        const ALL: [End; 6] = [File, Disk, Pipe, Socket, OpenSocket, Device];
+        let order = |platform, source, destination, zero_copy| {
+            let facts = Facts {
+                source,
+                destination,
+                zero_copy,
+                ..FACTS
+            };
+            order(platform, facts, Reflink::Auto, Tuning::default())
+        };
+        for source in ALL {
+            for destination in ALL {
+                if (source, destination) == (File, File) {
+                    continue;
+                }
+                for zero_copy in [false, true] {
+                    let expected: &[Mechanism] = match (source, destination) {
+                        (Pipe, File | Pipe) | (Socket | OpenSocket, Pipe) => &[Splice, ReadWrite],
+                        (File, Pipe) if zero_copy => &[Splice, ReadWrite],
+                        (File, OpenSocket) if zero_copy => &[SendFile, ReadWrite],
+                        _ => &[ReadWrite],
+                    };
+                    let what = format!("{source:?}, {destination:?}, {zero_copy}");
+                    assert_eq!(
+                        order(Platform::Linux, source, destination, zero_copy),
+                        expected,
+                        "{what}"
+                    );
+                    assert_eq!(
+                        order(Platform::Posix, source, destination, zero_copy),
+                        [ReadWrite],
+                        "{what}"
+                    );
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_appended_or_looked_through_for_zeros_goes_through_a_buffer() {
+        let pipe = Facts {
+            source: End::Pipe,
+            ..FACTS
+        };
+        let appended = Facts {
+            appends: true,
+            ..pipe
+        };
+        let tuning = Tuning::default();
+        assert_eq!(
+            order(Platform::Linux, appended, Reflink::Auto, tuning),
+            [ReadWrite]
+        );
+        let zeros = plan(Platform::Linux, pipe, Reflink::Auto, Sparse::Always, tuning);
+        assert_eq!(rest(zeros), [ReadWrite]);
     }
 }

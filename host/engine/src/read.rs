@@ -8,7 +8,7 @@ use rustix::io::Errno;
 
 use crate::cancel::Cancel;
 use crate::environment::Environment;
-use crate::error::{Cause, Error, Limit, Side, Unsupported};
+use crate::error::{Cause, Error, Limit, Refused, Side, Unsupported};
 use crate::kind;
 use crate::limits::{Allowance, Limits};
 use crate::plan::Mechanism;
@@ -123,7 +123,7 @@ fn take(
             answer => break answer.map_err(at_source)?,
         }
     };
-    kind::accept(info.kind, Side::Source)?;
+    kind::accept_regular(info.kind, Side::Source)?;
     let mut allowance = Allowance::new(options.limits.clone());
     let wanted = span.left(0);
     let limit = options.limit.unwrap_or(u64::MAX);
@@ -184,6 +184,9 @@ fn take(
 fn open(environment: &Environment, source: &Source, cancel: &Cancel) -> Result<Fd, Cause> {
     let location = match source {
         Source::File(handle) => return Ok(Fd::Theirs(handle.clone())),
+        Source::Feed(_) => {
+            return Err(Unsupported::Kind(Side::Source, Refused::Stream).into());
+        }
         Source::Path(location) => location,
     };
     loop {
@@ -194,7 +197,9 @@ fn open(environment: &Environment, source: &Source, cancel: &Cancel) -> Result<F
             Ok(fd) => return Ok(Fd::Ours(fd)),
             Err(Errno::AGAIN) => cancel.sleep(PAUSE),
             Err(Errno::INTR) => {}
-            Err(Errno::NXIO) => return Err(Unsupported::Kind(Side::Source).into()),
+            Err(Errno::NXIO) => {
+                return Err(Unsupported::Kind(Side::Source, Refused::SocketName).into());
+            }
             Err(errno) => return Err(at_source(errno)),
         }
     }

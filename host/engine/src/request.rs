@@ -5,9 +5,11 @@ use std::fs::File;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use cap_std::AmbientAuthority;
 
+use crate::feed::Feed;
 use crate::limits::Limits;
 use crate::plan::Mechanism;
 use crate::preserve::Preserve;
@@ -46,16 +48,19 @@ pub struct Location {
     pub follow: bool,
 }
 
-/// Where bytes come from. Regular files only; anything else is refused.
+/// Where bytes come from: a file, a pipe, a connected socket, a terminal or another device.
 #[derive(Clone, Debug)]
 pub enum Source {
     /// Opened by the copy, and closed by it.
     Path(Location),
-    /// Read by position, from the first byte or the window's offset.
+    /// A file is read by position, from the first byte or the window's offset; a stream from where
+    /// it is.
     File(Handle),
+    /// What somebody in this process puts.
+    Feed(Feed),
 }
 
-/// Where bytes go. Regular files only; anything else is refused.
+/// Where bytes go: as [`Source`].
 #[derive(Clone, Debug)]
 pub enum Destination {
     /// Created where it does not exist.
@@ -64,6 +69,8 @@ pub enum Destination {
     /// its mode, owner and access control list, and its length where it appends or a window is
     /// given.
     File(Handle),
+    /// To somebody in this process who takes it.
+    Feed(Feed),
 }
 
 impl Source {
@@ -71,7 +78,7 @@ impl Source {
     pub fn path(&self) -> Option<&Path> {
         match self {
             Self::Path(location) => Some(&location.path),
-            Self::File(_) => None,
+            Self::File(_) | Self::Feed(_) => None,
         }
     }
 }
@@ -81,7 +88,7 @@ impl Destination {
     pub fn path(&self) -> Option<&Path> {
         match self {
             Self::Path(location) => Some(&location.path),
-            Self::File(_) => None,
+            Self::File(_) | Self::Feed(_) => None,
         }
     }
 }
@@ -200,6 +207,15 @@ pub struct Options {
     pub require: Preserve,
     /// Part of the source; the whole of it if absent.
     pub window: Option<Window>,
+    /// Where a source that is a file begins, in bytes: what comes before is no part of it, and the
+    /// window counts from here.
+    pub source_start: u64,
+    /// Pages of the source may be passed to a pipe, or to a socket with `O_NONBLOCK`: faster, and a
+    /// later write to the source can show at the reader.
+    pub zero_copy: bool,
+    /// The copy fails with [`Cause::TimedOut`](crate::Cause::TimedOut) so long after it was asked
+    /// for.
+    pub timeout: Option<Duration>,
     /// What the embedder allows.
     pub grants: Grants,
     /// How much may be copied.

@@ -10,7 +10,7 @@ use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 
 use crate::request::{Base, Handle, Location};
-use crate::sys::{At, DIRECTORY_ONLY, FileInfo, Kind, Result, Sys};
+use crate::sys::{At, DIRECTORY_ONLY, FileInfo, Kind, PATH_ONLY, Result, Sys};
 
 /// What every open has: no descriptor leaks into a child, no FIFO or lease makes it wait, no
 /// terminal becomes the process's own.
@@ -39,6 +39,16 @@ pub(crate) fn open(
         ALWAYS | follow | flags,
         mode,
     )
+}
+
+/// Opens the name that a location stands for and not what it leads to, where the platform can.
+pub(crate) fn open_name(sys: &dyn Sys, location: &Location) -> Option<Result<OwnedFd>> {
+    // openat2(2) takes no other flag beside this one.
+    let mut flags = PATH_ONLY? | OFlags::CLOEXEC;
+    if !location.follow {
+        flags |= OFlags::NOFOLLOW;
+    }
+    Some(sys.open(at(&location.base), &location.path, flags, Mode::empty()))
 }
 
 /// An open directory: one that the caller holds, or one opened on the way.

@@ -32,6 +32,16 @@ impl Span {
         })
     }
 
+    /// The same part of a source that begins so far into its file.
+    pub(crate) fn starting_at(self, start: u64) -> Result<Self, Cause> {
+        let length = self.length.unwrap_or(0);
+        check(Side::Source, self.source.saturating_add(start), length)?;
+        Ok(Self {
+            source: self.source + start,
+            ..self
+        })
+    }
+
     /// Whether the destination has offsets for so many bytes.
     pub(crate) fn check_room(self, bytes: u64) -> Result<(), Cause> {
         check(Side::Destination, self.destination, bytes)

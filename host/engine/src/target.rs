@@ -1,22 +1,27 @@
 //! The destination of a copy: how it is opened, published, and put back when the copy fails.
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::task::Waker;
 
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 
-use crate::error::{Cause, Side, Unsupported};
+use crate::error::{Cause, Refused, Side, Unsupported};
+use crate::feed::{Feed, Passed};
 use crate::kind;
+use crate::plan::End;
 use crate::preserve::Preserve;
 use crate::request::{Destination, Existing, Location, Options, Request, WriteMode};
-use crate::resolve::{self, Entry};
+use crate::resolve::{self, ALWAYS, Entry};
 use crate::staging::{self, Close, Staged, despite_signals};
+use crate::stream::{Attempt, Stream};
 use crate::support::Support;
 use crate::sys::{At, FileInfo, Kind, Result, Sys};
 use crate::transfer::{Fd, at_destination};
 
 /// Permission bits, without setuid, setgid and sticky.
 pub(crate) const PERMISSIONS: u32 = 0o777;
+const READ_AND_WRITE: u32 = 0o666;
 /// What a file has while it is written and will get another mode at the end.
 const PRIVATE: u32 = 0o600;
 
@@ -33,6 +38,9 @@ pub(crate) struct Target {
     /// What fstat(2) told of it, where it was asked.
     pub(crate) info: Option<FileInfo>,
     pub(crate) appends: bool,
+    kind: Kind,
+    /// It, where it is a stream.
+    pub(crate) stream: Option<Stream>,
     /// Its length, where it is not known to be what this copy wrote.
     length: Option<u64>,
     /// So much of it holds bytes that were there before.
@@ -69,6 +77,8 @@ pub(crate) enum Opened {
     Skip,
     /// A lease stands in the way; try again.
     Later,
+    /// A FIFO that nobody reads yet, by what it can be opened once somebody does.
+    Unread(Option<OwnedFd>),
 }
 
 /// Refuses what cannot be, before any system call.
@@ -76,7 +86,7 @@ pub(crate) fn check(options: &Options, destination: &Destination) -> Outcome<()>
     if options.reflink == crate::request::Reflink::Always && options.window.is_some() {
         return Err(Unsupported::Clone.into());
     }
-    let by_descriptor = matches!(destination, Destination::File(_));
+    let by_descriptor = matches!(destination, Destination::File(_) | Destination::Feed(_));
     if by_descriptor && options.write_mode == WriteMode::Replace {
         return Err(Unsupported::Replace.into());
     }
@@ -100,6 +110,7 @@ pub(crate) fn open(sys: &dyn Sys, request: &Request, source: &FileInfo) -> Outco
             }
             Ok(Opened::Ready(target))
         }
+        Destination::Feed(feed) => Ok(Opened::Ready(Target::feed(feed.clone()))),
         Destination::Path(location) => match request.options.write_mode {
             WriteMode::InPlace => in_place(sys, request, location, source),
             WriteMode::Replace => staged(sys, request, location, source),
@@ -144,12 +155,43 @@ fn in_place(
             // (https://github.com/uutils/coreutils/issues/4074).
             Err(Errno::NOENT) => {}
             Err(Errno::AGAIN) => return Ok(Opened::Later),
-            // What open(2) says to a socket, and to a FIFO without a reader.
-            Err(Errno::NXIO) => return Err(Unsupported::Kind(Side::Destination).into()),
+            Err(Errno::NXIO) => return unread(sys, location),
             Err(errno) => return Err(at_destination(errno)),
         }
     }
     Err(at_destination(Errno::NOENT))
+}
+
+/// What open(2) answers `ENXIO` to: a FIFO without a reader, the name of a socket, and a device
+/// without its hardware.
+fn unread(sys: &dyn Sys, location: &Location) -> Outcome<Opened> {
+    match kind_of_name(sys, location) {
+        Ok((Some(Kind::Fifo), name)) => Ok(Opened::Unread(name)),
+        _ => Err(no_device(sys, location, Side::Destination)),
+    }
+}
+
+/// What `ENXIO` means for an end that is no FIFO.
+pub(crate) fn no_device(sys: &dyn Sys, location: &Location, side: Side) -> Cause {
+    match kind_of_name(sys, location) {
+        Ok((Some(Kind::Socket), _)) => Unsupported::Kind(side, Refused::SocketName).into(),
+        _ => Cause::Io(side, Errno::NXIO),
+    }
+}
+
+/// What stands under a name, and the name itself where the platform can open that.
+fn kind_of_name(sys: &dyn Sys, location: &Location) -> Result<(Option<Kind>, Option<OwnedFd>)> {
+    match resolve::open_name(sys, location) {
+        Some(name) => {
+            let name = name?;
+            let kind = sys.stat(name.as_fd())?.kind;
+            Ok((Some(kind), Some(name)))
+        }
+        None => {
+            let (_, found) = resolve::entry(sys, location)?;
+            Ok((found.map(|info| info.kind), None))
+        }
+    }
 }
 
 fn staged(
@@ -186,7 +228,7 @@ fn staged(
             // The name itself is replaced, not what it leads to.
             Kind::Symlink => {}
             Kind::Directory => return Err(at_destination(Errno::ISDIR)),
-            Kind::Other => return Err(Unsupported::Kind(Side::Destination).into()),
+            kind => kind::accept_regular(kind, Side::Destination)?,
         }
         if options.window.is_some() {
             return Err(Unsupported::Replace.into());
@@ -210,7 +252,9 @@ fn staged(
 /// Whether `update` leaves what is there.
 fn is_left(request: &Request, source: &FileInfo, found: Option<&FileInfo>) -> bool {
     request.options.existing == Existing::Update
-        && found.is_some_and(|found| found.modified >= source.modified)
+        && source.kind == Kind::Regular
+        && found
+            .is_some_and(|found| found.kind == Kind::Regular && found.modified >= source.modified)
 }
 
 /// A new file has the source's permissions from the start, less the umask; or none for others
@@ -219,17 +263,40 @@ fn creation_mode(options: &Options, source: &FileInfo) -> Mode {
     let bits = if options.preserve.contains(Preserve::MODE) {
         PRIVATE
     } else {
-        source.mode & PERMISSIONS
+        match source.kind {
+            Kind::Regular => source.mode & PERMISSIONS,
+            // Nobody made it executable.
+            _ => source.mode & READ_AND_WRITE,
+        }
     };
     Mode::from_raw_mode(bits as _)
 }
 
+/// What an end is to the mechanisms.
+pub(crate) fn end(kind: Kind, stream: Option<&Stream>) -> End {
+    match (kind, stream) {
+        (_, Some(stream)) if stream.feed().is_some() => End::Device,
+        (Kind::Block, _) => End::Disk,
+        (Kind::Fifo, _) => End::Pipe,
+        (Kind::Socket, Some(stream)) if stream.does_not_sleep() => End::OpenSocket,
+        (Kind::Socket, _) => End::Socket,
+        (_, Some(_)) => End::Device,
+        (_, None) => End::File,
+    }
+}
+
 impl Target {
     fn new(fd: OwnedFd, origin: Origin) -> Self {
+        Self::of(Fd::Ours(fd), origin)
+    }
+
+    fn of(fd: Fd, origin: Origin) -> Self {
         Self {
-            fd: Some(Fd::Ours(fd)),
+            fd: Some(fd),
             info: None,
             appends: false,
+            kind: Kind::Regular,
+            stream: None,
             length: None,
             old: 0,
             origin,
@@ -239,22 +306,48 @@ impl Target {
         }
     }
 
-    fn existing(sys: &dyn Sys, fd: Fd) -> Outcome<Self> {
+    /// Somebody in this process who takes the bytes.
+    fn feed(feed: Feed) -> Self {
+        let fd = Fd::Feed(feed.clone());
+        Self {
+            kind: Kind::Fifo,
+            stream: Some(Stream::of_feed(&feed, Side::Destination)),
+            ..Self::of(fd, Origin::Existing)
+        }
+    }
+
+    /// What is open already.
+    pub(crate) fn existing(sys: &dyn Sys, mut fd: Fd) -> Outcome<Self> {
         let info = sys.stat(fd.as_fd()).map_err(at_destination)?;
         kind::accept(info.kind, Side::Destination)?;
+        let stream = Stream::of(sys, &fd, info.kind, Side::Destination)?;
+        if info.kind == Kind::Block && matches!(fd, Fd::Ours(_)) {
+            // Not one that is mounted (open(2), O_EXCL).
+            let flags = ALWAYS | OFlags::WRONLY | OFlags::EXCL;
+            fd = Fd::Ours(sys.reopen(fd.as_fd(), flags).map_err(at_destination)?);
+        }
+        let is_file = info.kind == Kind::Regular;
         let appends = match &fd {
-            Fd::Ours(_) => false,
+            Fd::Ours(_) | Fd::Feed(_) => false,
+            Fd::Theirs(_) if !is_file => false,
             Fd::Theirs(_) => sys
                 .status_flags(fd.as_fd())
                 .map_err(at_destination)?
                 .contains(OFlags::APPEND),
         };
+        let old = match info.kind {
+            // Where that cannot be told, zeros are written.
+            Kind::Block => sys.device_size(fd.as_fd()).unwrap_or(0),
+            _ => info.size,
+        };
         Ok(Self {
             fd: Some(fd),
             info: Some(info),
             appends,
-            length: Some(info.size),
-            old: info.size,
+            kind: info.kind,
+            stream,
+            length: is_file.then_some(info.size),
+            old,
             origin: Origin::Existing,
             inherited_mode: None,
             replaced: None,
@@ -269,6 +362,16 @@ impl Target {
     /// Whether the copy opened it, so that its file position is the copy's alone.
     pub(crate) fn is_ours(&self) -> bool {
         matches!(self.fd, Some(Fd::Ours(_)))
+    }
+
+    /// Whether it is a regular file, which has a length and attributes.
+    pub(crate) fn is_file(&self) -> bool {
+        self.kind == Kind::Regular
+    }
+
+    /// What it is to the mechanisms.
+    pub(crate) fn end(&self) -> End {
+        end(self.kind, self.stream.as_ref())
     }
 
     /// Whether the descriptor is somebody else's, who keeps the file's mode.
@@ -365,6 +468,10 @@ impl Target {
     /// Makes a part read as zeros with nothing allocated. Where the file is not that long, it does so
     /// by itself; where it is in part, the block that the old end stands in goes too.
     pub(crate) fn make_hole(&self, sys: &dyn Sys, offset: u64, length: u64) -> Outcome<Result<()>> {
+        // A disk does not, and says nothing of what was asked for beyond its end.
+        if self.kind == Kind::Block && self.beyond_old(offset.saturating_add(length)) > 0 {
+            return Ok(Err(Errno::NOSPC));
+        }
         if !self.has_old(offset) || length == 0 {
             return Ok(Ok(()));
         }
@@ -388,7 +495,7 @@ impl Target {
 
     /// Makes it no shorter than `length`, where what it has beyond the old one is a hole.
     pub(crate) fn extend(&mut self, sys: &dyn Sys, length: u64) -> Outcome<()> {
-        if self.length.is_none_or(|is| is < length) {
+        if self.is_file() && self.length.is_none_or(|is| is < length) {
             sys.truncate(self.fd()?, length).map_err(at_destination)?;
             self.length = Some(length);
         }
@@ -412,11 +519,36 @@ impl Target {
         }
     }
 
+    /// Puts some bytes into a stream.
+    pub(crate) fn write_stream(
+        &mut self,
+        sys: &dyn Sys,
+        bytes: &[u8],
+        waker: &Waker,
+    ) -> Outcome<Result<Attempt>> {
+        match (&self.fd, &mut self.stream) {
+            (Some(fd), Some(stream)) => Ok(stream.write(sys, fd.as_fd(), bytes, waker)),
+            _ => Err(Cause::Panicked),
+        }
+    }
+
+    /// Whether it would take something now. A file always does.
+    pub(crate) fn has_room(&mut self, sys: &dyn Sys, waker: &Waker) -> Outcome<bool> {
+        let (Some(fd), Some(stream)) = (&self.fd, &mut self.stream) else {
+            return Ok(true);
+        };
+        let answer = match stream.feed() {
+            Some(feed) => feed.room(waker).map(|room| room != Passed::Later),
+            None => stream.is_ready(sys, fd.as_fd()),
+        };
+        answer.map_err(at_destination)
+    }
+
     /// Closes it, and gives a staged file its name. `EEXIST` leaves all as it was.
     pub(crate) fn publish(&mut self, sys: &dyn Sys, close: Close) -> Result<()> {
         let mut fd = match self.fd.take() {
             Some(Fd::Ours(fd)) => Some(fd),
-            Some(Fd::Theirs(_)) | None => None,
+            Some(Fd::Theirs(_) | Fd::Feed(_)) | None => None,
         };
         match &mut self.origin {
             Origin::Staged(staged, over) => {

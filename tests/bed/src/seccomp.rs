@@ -37,6 +37,12 @@ pub enum SystemCall {
     Fallocate,
     /// renameat2(2)
     Renameat2,
+    /// sendto(2), which send(2) is.
+    Sendto,
+    /// recvfrom(2), which recv(2) is.
+    Recvfrom,
+    /// ioctl(2) with `TIOCGWINSZ`, by which isatty(3) finds out, and no other.
+    Isatty,
 }
 
 /// A system call, and what the filter answers to it.
@@ -50,7 +56,7 @@ pub struct Denied {
 
 impl SystemCall {
     /// All of them.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 14] = [
         Self::CopyFileRange,
         Self::Sendfile,
         Self::Splice,
@@ -62,6 +68,9 @@ impl SystemCall {
         Self::Pwritev2,
         Self::Fallocate,
         Self::Renameat2,
+        Self::Sendto,
+        Self::Recvfrom,
+        Self::Isatty,
     ];
 
     fn number(self) -> i64 {
@@ -69,7 +78,7 @@ impl SystemCall {
             Self::CopyFileRange => libc::SYS_copy_file_range,
             Self::Sendfile => libc::SYS_sendfile,
             Self::Splice => libc::SYS_splice,
-            Self::Ficlone => libc::SYS_ioctl,
+            Self::Ficlone | Self::Isatty => libc::SYS_ioctl,
             Self::Statx => libc::SYS_statx,
             Self::Openat2 => libc::SYS_openat2,
             Self::Fadvise64 => libc::SYS_fadvise64,
@@ -77,6 +86,17 @@ impl SystemCall {
             Self::Pwritev2 => libc::SYS_pwritev2,
             Self::Fallocate => libc::SYS_fallocate,
             Self::Renameat2 => libc::SYS_renameat2,
+            Self::Sendto => libc::SYS_sendto,
+            Self::Recvfrom => libc::SYS_recvfrom,
+        }
+    }
+
+    /// What must be its second argument to be denied.
+    fn request(self) -> Option<u64> {
+        match self {
+            Self::Ficlone => Some(0x4004_9409),
+            Self::Isatty => Some(0x5413),
+            _ => None,
         }
     }
 }
@@ -114,11 +134,9 @@ pub fn run_denied<T: Send>(denied: &[Denied], body: impl FnOnce() -> T + Send) -
 fn deny(Denied { call, errno }: Denied) -> Result<(), seccompiler::Error> {
     // All that matches is denied where there is no condition.
     let mut conditions = Vec::new();
-    if call == SystemCall::Ficlone {
-        const FICLONE: u64 = 0x4004_9409;
-        let is_clone =
-            SeccompCondition::new(1, SeccompCmpArgLen::Dword, SeccompCmpOp::Eq, FICLONE)?;
-        conditions.push(SeccompRule::new(vec![is_clone])?);
+    if let Some(request) = call.request() {
+        let is_it = SeccompCondition::new(1, SeccompCmpArgLen::Dword, SeccompCmpOp::Eq, request)?;
+        conditions.push(SeccompRule::new(vec![is_it])?);
     }
     let filter = SeccompFilter::new(
         BTreeMap::from([(call.number(), conditions)]),

@@ -1,6 +1,6 @@
 //! What waits for a thread: in turn between owners, and in order within one.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::time::Instant;
 
 use super::Owner;
@@ -10,7 +10,9 @@ use super::Owner;
 pub(super) struct Queue<T> {
     round: VecDeque<Owner>,
     items: HashMap<Owner, VecDeque<T>>,
-    later: Vec<(Instant, Owner, T)>,
+    /// By their times; the number keeps those of one time apart.
+    later: BTreeMap<(Instant, u64), (Owner, T)>,
+    put_off: u64,
     length: usize,
 }
 
@@ -19,7 +21,8 @@ impl<T> Default for Queue<T> {
         Self {
             round: VecDeque::new(),
             items: HashMap::new(),
-            later: Vec::new(),
+            later: BTreeMap::new(),
+            put_off: 0,
             length: 0,
         }
     }
@@ -36,9 +39,14 @@ impl<T> Queue<T> {
         self.length + self.later.len()
     }
 
+    /// Items that must wait for their time.
+    pub(super) fn put_off(&self) -> usize {
+        self.later.len()
+    }
+
     /// Whether an item could be taken at this time.
     pub(super) fn has_due(&self, now: Instant) -> bool {
-        self.length > 0 || self.later.iter().any(|(due, ..)| *due <= now)
+        self.length > 0 || self.next_due().is_some_and(|due| due <= now)
     }
 
     pub(super) fn push(&mut self, owner: Owner, item: T) {
@@ -63,12 +71,13 @@ impl<T> Queue<T> {
 
     /// An item that must not be taken before its time.
     pub(super) fn push_later(&mut self, owner: Owner, item: T, due: Instant) {
-        self.later.push((due, owner, item));
+        self.put_off += 1;
+        self.later.insert((due, self.put_off), (owner, item));
     }
 
     /// When the next of them is due.
     pub(super) fn next_due(&self) -> Option<Instant> {
-        self.later.iter().map(|(due, ..)| *due).min()
+        self.later.keys().next().map(|(due, _)| *due)
     }
 
     /// Takes one item of the owner whose turn it is.
@@ -87,17 +96,35 @@ impl<T> Queue<T> {
 
     /// The same, with those whose time has come.
     pub(super) fn pop_due(&mut self, now: Instant) -> Option<(Owner, T)> {
-        while let Some(place) = self.later.iter().position(|(due, ..)| *due <= now) {
-            let (_, owner, item) = self.later.swap_remove(place);
+        while let Some(entry) = self.later.first_entry()
+            && entry.key().0 <= now
+        {
+            let (owner, item) = entry.remove();
             self.push(owner, item);
         }
         self.pop()
     }
 
+    /// Takes the first that is wanted, of those that wait for no time.
+    pub(super) fn remove(&mut self, is_wanted: impl Fn(&T) -> bool) -> Option<T> {
+        let found = |(owner, items): (&Owner, &VecDeque<T>)| {
+            Some((*owner, items.iter().position(&is_wanted)?))
+        };
+        let (owner, place) = self.items.iter().find_map(found)?;
+        let items = self.items.get_mut(&owner)?;
+        let item = items.remove(place)?;
+        if items.is_empty() {
+            self.items.remove(&owner);
+            self.round.retain(|other| *other != owner);
+        }
+        self.length -= 1;
+        Some(item)
+    }
+
     /// Takes one, whether its time has come or not.
     pub(super) fn pop_any(&mut self) -> Option<(Owner, T)> {
         self.pop()
-            .or_else(|| self.later.pop().map(|(_, owner, item)| (owner, item)))
+            .or_else(|| self.later.pop_first().map(|(_, item)| item))
     }
 
     /// Takes everything.
@@ -156,6 +183,22 @@ mod tests {
         let order = [true, true, true, false, false, false].map(&mut take);
         assert_eq!(order, ["a", "c", "a", "c", "a", "b"]);
         assert_eq!(queue.len(), 0);
+    }
+
+    #[test]
+    fn what_is_removed_leaves_no_turn_behind() {
+        let mut queue = Queue::default();
+        for (owner, item) in [(1, "a"), (2, "b"), (2, "c"), (3, "d")] {
+            queue.push(Owner(owner), item);
+        }
+        assert_eq!(queue.remove(|item| *item == "x"), None);
+        for item in ["a", "c"] {
+            assert_eq!(queue.remove(|other| *other == item), Some(item));
+        }
+        assert_eq!(queue.len(), 2);
+        queue.push(Owner(1), "e");
+        let order: Vec<_> = std::iter::from_fn(|| queue.pop().map(|(_, item)| item)).collect();
+        assert_eq!(order, ["b", "d", "e"]);
     }
 
     #[test]

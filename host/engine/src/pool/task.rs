@@ -1,18 +1,25 @@
 //! What a thread of the pool works on.
 
 use std::fmt;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use crate::cancel::Cancel;
+use crate::bell::Bell;
+use crate::cancel::{Cancel, Watched};
 use crate::environment::Environment;
 use crate::error::{Cause, Error};
+use crate::progress::Progress;
 use crate::read::{self, ReadRequest};
 use crate::request::Request;
 use crate::summary::Summary;
-use crate::transfer::{Step, Transfer};
+use crate::sys::Readiness;
+use crate::transfer::{Step, Transfer, Waits};
 
 /// How long a copy goes on while others wait.
 const SLICE: Duration = Duration::from_millis(5);
+
+/// How long a copy waits on its thread, which costs less than to hand it over and back.
+const LITTLE: Duration = Duration::from_micros(500);
 
 /// What to do with a task that ran.
 pub(super) enum Next {
@@ -20,12 +27,26 @@ pub(super) enum Next {
     /// Others wait; it comes back in its turn.
     Again,
     Later(Duration),
+    /// An end is not ready.
+    Wait,
 }
 
 /// Something that ends with exactly one call of its `done`, even if it is dropped.
 pub(super) trait Task: Send + fmt::Debug {
     /// Works until it has ended or should give way. `begin` is called before each step.
     fn run(&mut self, begin: &dyn Fn(), is_waited_for: &dyn Fn() -> bool) -> Next;
+
+    /// What it waits for, after [`Next::Wait`].
+    fn waits(&self) -> Waits<'_>;
+
+    /// What its wait has brought.
+    fn woken(&mut self, source: Readiness, destination: Readiness);
+
+    /// What rings where one of its ends is in this process.
+    fn bell(&self) -> Option<Arc<Bell>>;
+
+    /// What ends it.
+    fn cancel(&self) -> &Cancel;
 
     /// Whether there may be something to clean up.
     fn has_begun(&self) -> bool;
@@ -64,8 +85,12 @@ fn ended_by(cause: Cause) -> Error {
 // In both tasks the work stands before the caller, so that a drop cleans up before it tells.
 
 pub(super) struct CopyTask {
+    environment: Environment,
     transfer: Transfer,
+    bell: Option<Arc<Bell>>,
     cancel: Cancel,
+    /// What ends it in the queue, until it has a thread.
+    queued: Option<Watched>,
     caller: Caller<Summary>,
 }
 
@@ -74,18 +99,47 @@ impl CopyTask {
         environment: Environment,
         request: Request,
         cancel: Cancel,
+        queued: Option<Watched>,
         done: Done<Summary>,
     ) -> Self {
+        let mut transfer = Transfer::new(environment.clone(), request);
+        let bell = transfer.has_feed().then(Arc::<Bell>::default);
+        if let Some(bell) = &bell {
+            transfer.set_waker(bell.clone().into());
+        }
         Self {
-            transfer: Transfer::new(environment, request),
+            transfer,
+            bell,
+            environment,
             cancel,
+            queued,
             caller: Caller(Some(done)),
+        }
+    }
+
+    pub(super) fn watch(&self) -> Progress {
+        self.transfer.watch()
+    }
+
+    /// Whether an end was ready soon.
+    fn wait_a_little(&mut self) -> bool {
+        if self.bell.is_some() {
+            return false;
+        }
+        let sys = self.environment.sys();
+        match self.transfer.waits().poll(sys, None, Some(LITTLE)) {
+            Ok([source, destination]) => {
+                self.transfer.woken(source, destination);
+                source.ready || destination.ready
+            }
+            Err(_) => false,
         }
     }
 }
 
 impl Task for CopyTask {
     fn run(&mut self, begin: &dyn Fn(), is_waited_for: &dyn Fn() -> bool) -> Next {
+        self.queued = None;
         let started = Instant::now();
         loop {
             begin();
@@ -97,6 +151,12 @@ impl Task for CopyTask {
             match step {
                 Step::Moved(_) => {}
                 Step::Later(pause) => return Next::Later(pause),
+                Step::Wait => {
+                    // A stream that flows is ready again before another thread could be told.
+                    if is_waited_for() || !self.wait_a_little() {
+                        return Next::Wait;
+                    }
+                }
                 Step::Done(summary) => {
                     self.caller.tell(Ok(summary));
                     return Next::Ended;
@@ -110,6 +170,22 @@ impl Task for CopyTask {
                 return Next::Again;
             }
         }
+    }
+
+    fn waits(&self) -> Waits<'_> {
+        self.transfer.waits()
+    }
+
+    fn woken(&mut self, source: Readiness, destination: Readiness) {
+        self.transfer.woken(source, destination);
+    }
+
+    fn bell(&self) -> Option<Arc<Bell>> {
+        self.bell.clone()
+    }
+
+    fn cancel(&self) -> &Cancel {
+        &self.cancel
     }
 
     fn has_begun(&self) -> bool {
@@ -133,6 +209,7 @@ pub(super) struct ReadTask {
     environment: Environment,
     request: ReadRequest,
     cancel: Cancel,
+    queued: Option<Watched>,
     caller: Caller<Vec<u8>>,
 }
 
@@ -141,12 +218,14 @@ impl ReadTask {
         environment: Environment,
         request: ReadRequest,
         cancel: Cancel,
+        queued: Option<Watched>,
         done: Done<Vec<u8>>,
     ) -> Self {
         Self {
             environment,
             request,
             cancel,
+            queued,
             caller: Caller(Some(done)),
         }
     }
@@ -154,10 +233,25 @@ impl ReadTask {
 
 impl Task for ReadTask {
     fn run(&mut self, begin: &dyn Fn(), _is_waited_for: &dyn Fn() -> bool) -> Next {
+        self.queued = None;
         begin();
         let outcome = read::read_in(&self.environment, &self.request, &self.cancel);
         self.caller.tell(outcome);
         Next::Ended
+    }
+
+    fn waits(&self) -> Waits<'_> {
+        Waits::default()
+    }
+
+    fn woken(&mut self, _source: Readiness, _destination: Readiness) {}
+
+    fn bell(&self) -> Option<Arc<Bell>> {
+        None
+    }
+
+    fn cancel(&self) -> &Cancel {
+        &self.cancel
     }
 
     /// It runs to its end at once.

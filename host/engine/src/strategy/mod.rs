@@ -5,6 +5,7 @@ pub(crate) mod clone;
 pub(crate) mod copy_range;
 pub(crate) mod read_write;
 pub(crate) mod send_file;
+pub(crate) mod splice;
 
 use std::os::fd::BorrowedFd;
 

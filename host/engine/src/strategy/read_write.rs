@@ -35,8 +35,13 @@ impl Hand {
         self.filled.start += length.min(self.filled.len());
     }
 
+    /// Holds what came into the first bytes of its room.
+    pub(crate) fn fill(&mut self, length: usize) {
+        self.filled = 0..length.min(self.buffer.len());
+    }
+
     /// Makes room for `length` bytes, which grows but never shrinks.
-    fn room(&mut self, length: usize) -> &mut [u8] {
+    pub(crate) fn room(&mut self, length: usize) -> &mut [u8] {
         if self.buffer.len() < length {
             self.buffer = vec![0; length];
         }
@@ -47,7 +52,7 @@ impl Hand {
 /// Takes up to `length` bytes from the source. 0 is the end.
 pub(crate) fn take(sys: &dyn Sys, at: Cursor<'_>, hand: &mut Hand, length: usize) -> Result<usize> {
     let taken = sys.read(at.source, hand.room(length), at.source_offset)?;
-    hand.filled = 0..taken;
+    hand.fill(taken);
     Ok(taken)
 }
 
@@ -103,6 +108,7 @@ mod tests {
             kind: Kind::Regular,
             device: 1,
             inode: 1,
+            represents: 0,
             mode: 0o644,
             owner: 0,
             group: 0,

@@ -1,13 +1,15 @@
 //! What Linux has.
 
 use std::ffi::OsStr;
-use std::io::IoSlice;
+use std::io::{IoSlice, IoSliceMut};
 use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
 use std::path::Path;
 
 use rustix::fs::{AtFlags, FallocateFlags, Mode, OFlags, RenameFlags, ResolveFlags, SeekFrom};
 use rustix::io::{Errno, ReadWriteFlags};
 use rustix::ioctl;
+use rustix::net::SendFlags;
+use rustix::pipe::SpliceFlags;
 
 use super::Result;
 use super::beneath;
@@ -16,6 +18,7 @@ use crate::plan::Platform;
 pub(super) const PLATFORM: Platform = Platform::Linux;
 pub(super) const UNNAMED: Option<OFlags> = Some(OFlags::TMPFILE);
 pub(super) const DIRECTORY_ONLY: OFlags = OFlags::PATH.union(OFlags::DIRECTORY);
+pub(super) const PATH_ONLY: Option<OFlags> = Some(OFlags::PATH);
 
 /// openat2(2) says `EAGAIN` when a rename elsewhere made a `..` on the way uncertain. A handful of
 /// tries is enough unless somebody renames in a loop; then the copy waits a little between tries.
@@ -158,12 +161,53 @@ pub(super) fn punch_hole(fd: BorrowedFd<'_>, offset: u64, length: u64) -> Result
     rustix::fs::fallocate(fd, flags, offset, length)
 }
 
-pub(super) fn reopen(fd: BorrowedFd<'_>) -> Result<OwnedFd> {
-    rustix::fs::open(
-        format!("/proc/self/fd/{}", fd.as_raw_fd()),
-        OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY,
-        Mode::empty(),
+pub(super) fn reopen(fd: BorrowedFd<'_>, flags: OFlags) -> Result<OwnedFd> {
+    let path = format!("/proc/self/fd/{}", fd.as_raw_fd());
+    rustix::fs::open(path, flags, Mode::empty())
+}
+
+#[expect(unsafe_code, reason = "rustix has no call for it")]
+pub(super) fn device_size(fd: BorrowedFd<'_>) -> Result<u64> {
+    const BLKGETSIZE64: ioctl::Opcode = ioctl::opcode::read::<usize>(0x12, 114);
+    // SAFETY: the call writes a u64, and knows no other length whatever its number says.
+    unsafe { ioctl::ioctl(fd, ioctl::Getter::<BLKGETSIZE64, u64>::new()) }
+}
+
+pub use super::readers::Readers;
+
+pub(super) fn watch_readers(name: BorrowedFd<'_>) -> Result<Readers> {
+    super::readers::watch(name)
+}
+
+pub(super) const NO_SIGNAL: SendFlags = SendFlags::NOSIGNAL;
+
+pub(super) fn splice(
+    source: BorrowedFd<'_>,
+    mut source_offset: Option<u64>,
+    destination: BorrowedFd<'_>,
+    mut destination_offset: Option<u64>,
+    length: usize,
+) -> Result<usize> {
+    rustix::pipe::splice(
+        source,
+        source_offset.as_mut(),
+        destination,
+        destination_offset.as_mut(),
+        length,
+        SpliceFlags::NONBLOCK,
     )
+}
+
+/// "The current position" to preadv2(2) and pwritev2(2), which streams alone accept.
+const CURRENT: u64 = u64::MAX;
+
+pub(super) fn read_nowait(fd: BorrowedFd<'_>, buffer: &mut [u8]) -> Result<usize> {
+    let mut slices = [IoSliceMut::new(buffer)];
+    rustix::io::preadv2(fd, &mut slices, CURRENT, ReadWriteFlags::NOWAIT)
+}
+
+pub(super) fn write_nowait(fd: BorrowedFd<'_>, bytes: &[u8]) -> Result<usize> {
+    rustix::io::pwritev2(fd, &[IoSlice::new(bytes)], CURRENT, ReadWriteFlags::NOWAIT)
 }
 
 pub(super) fn append(fd: BorrowedFd<'_>, bytes: &[u8]) -> Result<usize> {

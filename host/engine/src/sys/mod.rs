@@ -10,6 +10,7 @@ use std::ops::ControlFlow;
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
@@ -17,7 +18,10 @@ use rustix::io::Errno;
 use crate::plan::Platform;
 
 mod beneath;
+#[cfg(any(target_os = "linux", target_os = "android"))]
+mod readers;
 mod signals;
+mod streams;
 mod unix;
 
 #[cfg(any(target_os = "linux", target_os = "android"))]
@@ -27,6 +31,7 @@ mod os;
 #[path = "other.rs"]
 mod os;
 
+pub use os::Readers;
 pub use signals::FatalSignalsBlocked;
 
 /// What a system call answers.
@@ -51,8 +56,80 @@ pub enum Kind {
     Directory,
     /// A symbolic link.
     Symlink,
-    /// A FIFO, a socket or a device.
-    Other,
+    /// A FIFO, or a pipe without a name.
+    Fifo,
+    /// A socket.
+    Socket,
+    /// A terminal, or another device that is read and written as a stream.
+    Character,
+    /// A disk or a part of one.
+    Block,
+    /// None of these: what eventfd(2), epoll_create(2) and others make.
+    Unknown,
+}
+
+/// How bytes are taken from a stream and put into it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Way {
+    /// read(2) and write(2), which sleep unless the description has `O_NONBLOCK`.
+    Plain,
+    /// recv(2) and send(2) with `MSG_DONTWAIT`, and no SIGPIPE.
+    Message,
+    /// preadv2(2) and pwritev2(2) with `RWF_NOWAIT`.
+    NoWait,
+}
+
+/// What a terminal is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Terminal {
+    /// None at all.
+    No,
+    /// A terminal that programs run on.
+    Slave,
+    /// The other side of one (pty(7)), which must not be opened once more: that makes a new one.
+    Master,
+}
+
+/// What a wait is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Interest {
+    /// Bytes, or the end.
+    Read,
+    /// Room.
+    Write,
+    /// Nothing but that nobody is at the other end any more.
+    Gone,
+}
+
+/// What poll(2) tells of a descriptor.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Readiness {
+    /// What the wait is for has come, or an error that the next call will tell.
+    pub ready: bool,
+    /// Nobody is at the other end any more.
+    pub gone: bool,
+}
+
+/// A descriptor that is waited for.
+#[derive(Clone, Copy, Debug)]
+pub struct Watch<'a> {
+    /// Which.
+    pub fd: BorrowedFd<'a>,
+    /// What for.
+    pub interest: Interest,
+    /// What came.
+    pub answer: Readiness,
+}
+
+impl<'a> Watch<'a> {
+    /// One that nothing is known of.
+    pub fn new(fd: BorrowedFd<'a>, interest: Interest) -> Self {
+        Self {
+            fd,
+            interest,
+            answer: Readiness::default(),
+        }
+    }
 }
 
 /// Seconds since 1970 (negative before) and nanoseconds above them.
@@ -73,6 +150,8 @@ pub struct FileInfo {
     pub device: u64,
     /// The inode; 0 on file systems that give none.
     pub inode: u64,
+    /// Of a device: which it is. There may be several names of one.
+    pub represents: u64,
     /// Permission, setuid, setgid and sticky bits.
     pub mode: u32,
     /// The user that it belongs to.
@@ -94,8 +173,30 @@ pub struct FileInfo {
 }
 
 impl FileInfo {
-    /// Whether both describe one file. Without an inode number nobody can tell.
+    /// What stands for an end that is in this process and no file.
+    pub(crate) fn of_feed() -> Self {
+        Self {
+            kind: Kind::Fifo,
+            device: 0,
+            inode: 0,
+            mode: 0o666,
+            represents: 0,
+            owner: 0,
+            group: 0,
+            size: 0,
+            blocks: 0,
+            block_size: 0,
+            accessed: Time::default(),
+            modified: Time::default(),
+            changed: Time::default(),
+        }
+    }
+
+    /// Whether both describe one file, or one disk. Without an inode number nobody can tell.
     pub fn is_same_file(&self, other: &Self) -> bool {
+        if self.kind == Kind::Block && other.kind == Kind::Block {
+            return self.represents == other.represents;
+        }
         self.inode != 0 && self.device == other.device && self.inode == other.inode
     }
 }
@@ -191,6 +292,31 @@ system_calls! {
         destination: BorrowedFd<'_>,
         length: usize,
     ) -> Result<usize>;
+    /// splice(2), which does not wait for a pipe. With an offset where the end is no stream.
+    fn splice(
+        &self,
+        source: BorrowedFd<'_>,
+        source_offset: Option<u64>,
+        destination: BorrowedFd<'_>,
+        destination_offset: Option<u64>,
+        length: usize,
+    ) -> Result<usize>;
+    /// Reads from a stream.
+    fn read_stream(&self, fd: BorrowedFd<'_>, way: Way, buffer: &mut [u8]) -> Result<usize>;
+    /// Writes to a stream.
+    fn write_stream(&self, fd: BorrowedFd<'_>, way: Way, bytes: &[u8]) -> Result<usize>;
+    /// Waits for any of these, no longer than this (poll(2)), and tells how many have something to
+    /// say.
+    fn poll(&self, watches: &mut [Watch<'_>], timeout: Option<Duration>) -> Result<usize>;
+    /// Watches for readers that come to a FIFO and leave it again, by a descriptor of its name.
+    fn watch_readers(&self, name: BorrowedFd<'_>) -> Result<Readers>;
+    /// Whether it is a terminal, and which side of one.
+    fn terminal(&self, fd: BorrowedFd<'_>) -> Result<Terminal>;
+    /// Whether a socket carries a stream of bytes: `false` for one that listens, or that carries
+    /// messages (getsockopt(2), `SO_ACCEPTCONN` and `SO_TYPE`).
+    fn is_stream_socket(&self, fd: BorrowedFd<'_>) -> Result<bool>;
+    /// The size of a block device in bytes.
+    fn device_size(&self, fd: BorrowedFd<'_>) -> Result<u64>;
     /// Where the next data is, at `offset` or after it (lseek(2), `SEEK_DATA`). Moves the file
     /// position.
     fn seek_data(&self, fd: BorrowedFd<'_>, offset: u64) -> Result<u64>;
@@ -200,8 +326,9 @@ system_calls! {
     /// Takes away what is allocated to a part of a file, which then reads as zeros; the length stays
     /// (fallocate(2), `FALLOC_FL_PUNCH_HOLE`).
     fn punch_hole(&self, fd: BorrowedFd<'_>, offset: u64, length: u64) -> Result<()>;
-    /// Opens the same file once more for reading, with a file position of its own.
-    fn reopen(&self, fd: BorrowedFd<'_>) -> Result<OwnedFd>;
+    /// Opens the same file once more, with a position and flags of its own. `O_CLOEXEC`,
+    /// `O_NONBLOCK` and `O_NOCTTY` are the caller's to give.
+    fn reopen(&self, fd: BorrowedFd<'_>, flags: OFlags) -> Result<OwnedFd>;
     /// Moves the file position (lseek(2), from the start).
     fn seek(&self, fd: BorrowedFd<'_>, offset: u64) -> Result<()>;
     /// pread(2).
@@ -269,6 +396,8 @@ system_calls! {
 pub(crate) const UNNAMED: Option<OFlags> = os::UNNAMED;
 /// Enough to resolve names at, and no more.
 pub(crate) const DIRECTORY_ONLY: OFlags = os::DIRECTORY_ONLY;
+/// Opens a file without opening what it stands for, where the platform can.
+pub(crate) const PATH_ONLY: Option<OFlags> = os::PATH_ONLY;
 
 /// The system that the process runs on.
 pub fn native() -> Arc<dyn Sys> {

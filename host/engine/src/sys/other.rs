@@ -6,6 +6,7 @@ use std::path::Path;
 
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
+use rustix::net::SendFlags;
 
 use super::Result;
 use super::beneath;
@@ -14,6 +15,7 @@ use crate::plan::Platform;
 pub(super) const PLATFORM: Platform = Platform::Posix;
 pub(super) const UNNAMED: Option<OFlags> = None;
 pub(super) const DIRECTORY_ONLY: OFlags = OFlags::DIRECTORY;
+pub(super) const PATH_ONLY: Option<OFlags> = None;
 
 pub(super) fn open_beneath(
     directory: BorrowedFd<'_>,
@@ -80,7 +82,47 @@ pub(super) fn punch_hole(_fd: BorrowedFd<'_>, _offset: u64, _length: u64) -> Res
     Err(Errno::NOSYS)
 }
 
-pub(super) fn reopen(_fd: BorrowedFd<'_>) -> Result<OwnedFd> {
+pub(super) fn reopen(_fd: BorrowedFd<'_>, _flags: OFlags) -> Result<OwnedFd> {
+    Err(Errno::NOSYS)
+}
+
+pub(super) fn device_size(_fd: BorrowedFd<'_>) -> Result<u64> {
+    Err(Errno::NOTSUP)
+}
+
+/// No platform here tells of them.
+#[derive(Debug)]
+pub struct Readers(());
+
+impl Readers {
+    /// Whether somebody who had it open to read has closed it since the watch began.
+    pub fn has_one_left(&self) -> bool {
+        false
+    }
+}
+
+pub(super) fn watch_readers(_name: BorrowedFd<'_>) -> Result<Readers> {
+    Err(Errno::NOSYS)
+}
+
+/// macOS has none for one call; SIGPIPE is blocked in the thread anyhow.
+pub(super) const NO_SIGNAL: SendFlags = SendFlags::empty();
+
+pub(super) fn splice(
+    _source: BorrowedFd<'_>,
+    _source_offset: Option<u64>,
+    _destination: BorrowedFd<'_>,
+    _destination_offset: Option<u64>,
+    _length: usize,
+) -> Result<usize> {
+    Err(Errno::NOSYS)
+}
+
+pub(super) fn read_nowait(_fd: BorrowedFd<'_>, _buffer: &mut [u8]) -> Result<usize> {
+    Err(Errno::NOSYS)
+}
+
+pub(super) fn write_nowait(_fd: BorrowedFd<'_>, _bytes: &[u8]) -> Result<usize> {
     Err(Errno::NOSYS)
 }
 

@@ -5,11 +5,15 @@ use std::ops::ControlFlow;
 use std::os::fd::{BorrowedFd, IntoRawFd, OwnedFd};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, Stat, Timespec, Timestamps};
 use rustix::io::Errno;
+use rustix::net::{RecvFlags, SendFlags};
 
-use super::{At, FileInfo, Kind, Result, Sys, Time, os, signals};
+use super::{
+    At, FileInfo, Kind, Readers, Result, Sys, Terminal, Time, Watch, Way, os, signals, streams,
+};
 use crate::plan::Platform;
 
 /// Linux lists and keeps no more than this (xattr(7)).
@@ -123,8 +127,61 @@ impl Sys for Native {
         os::punch_hole(fd, offset, length)
     }
 
-    fn reopen(&self, fd: BorrowedFd<'_>) -> Result<OwnedFd> {
-        os::reopen(fd)
+    fn reopen(&self, fd: BorrowedFd<'_>, flags: OFlags) -> Result<OwnedFd> {
+        os::reopen(fd, flags)
+    }
+
+    fn splice(
+        &self,
+        source: BorrowedFd<'_>,
+        source_offset: Option<u64>,
+        destination: BorrowedFd<'_>,
+        destination_offset: Option<u64>,
+        length: usize,
+    ) -> Result<usize> {
+        written(os::splice(
+            source,
+            source_offset,
+            destination,
+            destination_offset,
+            length,
+        ))
+    }
+
+    fn read_stream(&self, fd: BorrowedFd<'_>, way: Way, buffer: &mut [u8]) -> Result<usize> {
+        match way {
+            Way::Plain => rustix::io::read(fd, buffer),
+            Way::Message => rustix::net::recv(fd, buffer, RecvFlags::DONTWAIT).map(|(n, _)| n),
+            Way::NoWait => os::read_nowait(fd, buffer),
+        }
+    }
+
+    fn write_stream(&self, fd: BorrowedFd<'_>, way: Way, bytes: &[u8]) -> Result<usize> {
+        written(match way {
+            Way::Plain => rustix::io::write(fd, bytes),
+            Way::Message => rustix::net::send(fd, bytes, SendFlags::DONTWAIT | os::NO_SIGNAL),
+            Way::NoWait => os::write_nowait(fd, bytes),
+        })
+    }
+
+    fn poll(&self, watches: &mut [Watch<'_>], timeout: Option<Duration>) -> Result<usize> {
+        streams::poll(watches, timeout)
+    }
+
+    fn watch_readers(&self, name: BorrowedFd<'_>) -> Result<Readers> {
+        os::watch_readers(name)
+    }
+
+    fn terminal(&self, fd: BorrowedFd<'_>) -> Result<Terminal> {
+        Ok(streams::terminal(fd))
+    }
+
+    fn is_stream_socket(&self, fd: BorrowedFd<'_>) -> Result<bool> {
+        streams::is_stream_socket(fd)
+    }
+
+    fn device_size(&self, fd: BorrowedFd<'_>) -> Result<u64> {
+        os::device_size(fd)
     }
 
     fn seek(&self, fd: BorrowedFd<'_>, offset: u64) -> Result<()> {
@@ -284,10 +341,15 @@ fn info(stat: &Stat) -> FileInfo {
             FileType::RegularFile => Kind::Regular,
             FileType::Directory => Kind::Directory,
             FileType::Symlink => Kind::Symlink,
-            _ => Kind::Other,
+            FileType::Fifo => Kind::Fifo,
+            FileType::Socket => Kind::Socket,
+            FileType::CharacterDevice => Kind::Character,
+            FileType::BlockDevice => Kind::Block,
+            FileType::Unknown => Kind::Unknown,
         },
         device: stat.st_dev as u64,
         inode: stat.st_ino as u64,
+        represents: stat.st_rdev as u64,
         mode: u32::from(Mode::from_raw_mode(raw_mode).bits()),
         owner: stat.st_uid,
         group: stat.st_gid,

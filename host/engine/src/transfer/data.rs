@@ -7,7 +7,7 @@ use std::time::Instant;
 use rustix::io::Errno;
 
 use super::holes::Put;
-use super::{FIRST_PAUSE, Flow, Phase, Transfer, at_destination, at_source, parts};
+use super::{FIRST_PAUSE, Flow, LONGEST_PAUSE, Phase, Transfer, at_destination, at_source, parts};
 use crate::error::{Cause, Limit, Unsupported};
 use crate::plan::Mechanism;
 use crate::request::Reflink;
@@ -18,6 +18,10 @@ impl Transfer {
         if !self.hand.is_empty() {
             return self.deliver();
         }
+        let into_stream = self
+            .target
+            .as_ref()
+            .is_some_and(|target| target.stream.is_some());
         let left = self.span.left(self.summary.consumed);
         if left == 0 {
             return Ok(self.at_end());
@@ -60,8 +64,12 @@ impl Transfer {
             // It may be the end just here.
             Err(limit) => return self.end_or(limit),
         };
-        if mechanism == Mechanism::ReadWrite {
-            self.hint();
+        match mechanism {
+            Mechanism::ReadWrite if self.from.is_some() => return self.take_from_stream(length),
+            Mechanism::ReadWrite => self.hint(),
+            Mechanism::Splice => return self.pass(mechanism, length),
+            Mechanism::SendFile if into_stream => return self.pass(mechanism, length),
+            Mechanism::Clone | Mechanism::CopyRange | Mechanism::SendFile => {}
         }
         let (source, _, target) = parts(&self.source, &mut self.target)?;
         let cursor = Cursor {
@@ -73,8 +81,8 @@ impl Transfer {
         let sys = self.environment.sys();
         let started = Instant::now();
         let answer = match mechanism {
-            // Its pieces went their own way above.
-            Mechanism::Clone => Err(Errno::OPNOTSUPP),
+            // They went their own way above.
+            Mechanism::Clone | Mechanism::Splice => Err(Errno::OPNOTSUPP),
             Mechanism::CopyRange => strategy::copy_range::attempt(sys, cursor, length),
             Mechanism::SendFile => {
                 strategy::send_file::attempt(sys, cursor, &mut self.position, length)
@@ -112,7 +120,7 @@ impl Transfer {
                 Ok(self.arrived(mechanism, moved))
             }
             Err(Errno::INTR) => Ok(Flow::Moved(0)),
-            Err(Errno::AGAIN) if reads => Ok(Flow::Later),
+            Err(Errno::AGAIN) if reads => Ok(Flow::Later(LONGEST_PAUSE)),
             Err(errno) if reads => Err(at_source(errno)),
             Err(errno) => {
                 self.refuse(mechanism, Some(errno))?;
@@ -123,6 +131,13 @@ impl Transfer {
 
     /// Puts what the last read took.
     fn deliver(&mut self) -> Result<Flow, Cause> {
+        if self
+            .target
+            .as_ref()
+            .is_some_and(|target| target.stream.is_some())
+        {
+            return self.put_into_stream();
+        }
         let most = match self.leave_out_zeros()? {
             Put::Nothing(flow) => return Ok(flow),
             Put::AtMost(most) => most,
@@ -149,7 +164,7 @@ impl Transfer {
                 Ok(self.arrived(Mechanism::ReadWrite, put as u64))
             }
             Err(Errno::INTR) => Ok(Flow::Moved(0)),
-            Err(Errno::AGAIN) => Ok(Flow::Later),
+            Err(Errno::AGAIN) => Ok(Flow::Later(LONGEST_PAUSE)),
             Err(errno) => Err(at_destination(errno)),
         }
     }
@@ -215,18 +230,21 @@ impl Transfer {
                 Ok(Flow::Moved(0))
             }
             Err(Errno::INTR) => Ok(Flow::Moved(0)),
-            Err(Errno::AGAIN) => Ok(Flow::Later),
+            Err(Errno::AGAIN) => Ok(Flow::Later(LONGEST_PAUSE)),
             Err(errno) => Err(at_source(errno)),
         }
     }
 
     /// The limit is reached: an error, unless the source ends just here.
     pub(super) fn end_or(&mut self, limit: Limit) -> Result<Flow, Cause> {
+        if self.from.is_some() {
+            return self.stream_end_or(limit);
+        }
         match self.peek() {
             Ok(0) => Ok(self.at_end()),
             Ok(_) => Err(Cause::Limit(limit)),
             Err(Errno::INTR) => Ok(Flow::Moved(0)),
-            Err(Errno::AGAIN) => Ok(Flow::Later),
+            Err(Errno::AGAIN) => Ok(Flow::Later(LONGEST_PAUSE)),
             Err(errno) => Err(at_source(errno)),
         }
     }
@@ -238,7 +256,7 @@ impl Transfer {
         self.environment.sys().read(fd.as_fd(), &mut [0], offset)
     }
 
-    fn at_end(&mut self) -> Flow {
+    pub(super) fn at_end(&mut self) -> Flow {
         self.surprised |= self
             .expected
             .is_some_and(|all| all != self.summary.consumed);

@@ -4,12 +4,14 @@ use std::os::fd::AsFd;
 
 use rustix::io::Errno;
 
-use super::{Flow, Phase, Transfer, at_destination, at_source, parts};
-use crate::error::Cause;
+use super::{Flow, LONGEST_PAUSE, Phase, Transfer, at_destination, at_source, parts};
+use crate::error::{Cause, Side};
 use crate::metadata;
 use crate::plan::Mechanism;
 use crate::request::{Durability, Existing};
 use crate::staging::Close;
+use crate::stream::Stream;
+use crate::sys::Kind;
 
 impl Transfer {
     pub(super) fn trim(&mut self) -> Result<Flow, Cause> {
@@ -17,13 +19,14 @@ impl Transfer {
         let (source, before, target) = parts(&self.source, &mut self.target)?;
         let sys = self.environment.sys();
         let is_whole = self.request.options.window.is_none() || target.is_new();
-        if is_whole && !target.appends {
+        if is_whole && !target.appends && target.is_file() {
             target.cut(sys, self.span.destination + self.summary.bytes)?;
         }
         // A copy of one call is over before anything could be noticed, unless the end was not where
         // it was to be; in a longer one, a change shows in the times. (The files of procfs and sysfs
         // never are as long as they say, and that is no change.)
-        if (self.data_calls > 1 || self.surprised) && !self.summary.changed {
+        let has_times = before.kind == Kind::Regular;
+        if has_times && (self.data_calls > 1 || self.surprised) && !self.summary.changed {
             let after = sys.stat(source).map_err(at_source)?;
             self.summary.changed = (after.size, after.modified) != (before.size, before.modified)
                 && !target.is(&before);
@@ -33,29 +36,34 @@ impl Transfer {
 
     pub(super) fn meta(&mut self) -> Result<Flow, Cause> {
         let (from, source, target) = parts(&self.source, &mut self.target)?;
-        self.summary.lost |= metadata::apply(
-            self.environment.sys(),
-            &self.request.options,
-            from,
-            &source,
-            target,
-        )?;
+        let sys = self.environment.sys();
+        let options = &self.request.options;
+        self.summary.lost |= if source.kind == Kind::Regular && target.is_file() {
+            metadata::apply(sys, options, from, &source, target)?
+        } else {
+            metadata::leave(sys, options, target)?
+        };
         Ok(Flow::Next(Phase::Sync))
     }
 
     pub(super) fn sync(&mut self) -> Result<Flow, Cause> {
         let durable = self.request.options.durability != Durability::None;
-        if durable || self.saw_io_error {
-            let target = self.target.as_ref().ok_or(Cause::Panicked)?;
+        let target = self.target.as_ref().ok_or(Cause::Panicked)?;
+        if let Some(feed) = target.stream.as_ref().and_then(Stream::feed) {
+            feed.end(Ok(()));
+            if !feed.is_settled(&self.waker).map_err(at_destination)? {
+                return self.blocked(Side::Destination);
+            }
+        }
+        if durable || (self.saw_io_error && target.is_file()) {
             self.environment
                 .sys()
                 .sync(target.fd()?)
                 .map_err(at_destination)?;
         }
         if durable {
-            let target = self.target.as_ref().ok_or(Cause::Panicked)?;
             self.directory = match target.directory_to_sync(self.environment.sys(), &self.request) {
-                Err(Errno::AGAIN) => return Ok(Flow::Later),
+                Err(Errno::AGAIN) => return Ok(Flow::Later(LONGEST_PAUSE)),
                 answer => answer.map_err(at_destination)?,
             };
         }

@@ -2,12 +2,14 @@
 
 use std::os::fd::AsFd;
 
+use rustix::fs::OFlags;
 use rustix::io::Errno;
 
 use super::{Fd, Flow, Transfer, at_source, parts};
 use crate::error::Cause;
 use crate::plan::Mechanism;
 use crate::request::Sparse;
+use crate::resolve::ALWAYS;
 use crate::sparse::{self, Region};
 use crate::target::Target;
 
@@ -60,7 +62,7 @@ impl Transfer {
     pub(super) fn begin_walk(&mut self) {
         let sys = self.environment.sys();
         if let Some((fd @ Fd::Theirs(_), _)) = &mut self.source {
-            match sys.reopen(fd.as_fd()) {
+            match sys.reopen(fd.as_fd(), ALWAYS | OFlags::RDONLY) {
                 Ok(private) => *fd = Fd::Ours(private),
                 Err(_) => return,
             }
@@ -135,7 +137,7 @@ impl Transfer {
         let wanted = self.request.options.sparse == Sparse::Always
             || matches!(self.walk.here, Here::Claimed(_));
         let (_, _, target) = parts(&self.source, &mut self.target)?;
-        if !wanted || target.appends {
+        if !wanted || target.appends || target.stream.is_some() {
             return Ok(Put::AtMost(usize::MAX));
         }
         let (is_zeros, length) = sparse::first_run(self.hand.bytes());
@@ -170,7 +172,11 @@ impl Transfer {
     fn skip(&mut self, length: u64) -> Result<Flow, Cause> {
         let offset = self.span.destination + self.summary.bytes;
         let (_, _, target) = parts(&self.source, &mut self.target)?;
-        let most = if target.has_old(offset) { MOST } else { u64::MAX };
+        let most = if target.has_old(offset) {
+            MOST
+        } else {
+            u64::MAX
+        };
         let wanted = length.min(self.span.left(self.summary.consumed)).min(most);
         let length = match self.allowance.ask(wanted) {
             Ok(length) => length,

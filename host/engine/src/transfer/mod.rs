@@ -8,27 +8,37 @@ mod data;
 mod finish;
 mod holes;
 mod open;
+mod relay;
+mod unread;
+mod wait;
 
 use std::mem;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::Path;
+use std::task::Waker;
 use std::time::{Duration, Instant};
 
 use rustix::io::Errno;
 
 use crate::environment::Environment;
 use crate::error::{Cause, Error, Limit, Side, Unsupported};
+use crate::feed::Feed;
 use crate::limits::Allowance;
 use crate::pace::Pace;
 use crate::plan::{Mechanism, Plan};
-use crate::request::{Handle, Request};
+use crate::progress::Progress;
+use crate::request::{Destination, Handle, Request, Source};
 use crate::span::Span;
 use crate::strategy::read_write::Hand;
+use crate::stream::Stream;
 use crate::summary::Summary;
 use crate::sys::FileInfo;
 use crate::target::Target;
 
 use holes::Walk;
+use unread::Unread;
+use wait::Stall;
+pub use wait::Waits;
 
 /// What a step came to.
 #[derive(Clone, Debug)]
@@ -39,6 +49,9 @@ pub enum Step {
     /// Call again after this time: something stands in the way that goes away by itself and tells
     /// nobody, such as another process's lease on the file.
     Later(Duration),
+    /// Call again when [`Transfer::waits`] says so, after [`Transfer::woken`]: a stream has nothing
+    /// to read, or no room.
+    Wait,
     /// The copy succeeded.
     Done(Summary),
     /// The copy failed, and what it had made is removed as its options promise.
@@ -50,6 +63,8 @@ pub enum Step {
 pub(crate) enum Fd {
     Ours(OwnedFd),
     Theirs(Handle),
+    /// None: the end is in this process.
+    Feed(Feed),
 }
 
 impl AsFd for Fd {
@@ -57,6 +72,8 @@ impl AsFd for Fd {
         match self {
             Self::Ours(fd) => fd.as_fd(),
             Self::Theirs(handle) => handle.as_fd(),
+            // No descriptor at all: whoever asks something of it hears EBADF.
+            Self::Feed(_) => rustix::fs::CWD,
         }
     }
 }
@@ -84,14 +101,16 @@ enum Phase {
 enum Flow {
     Next(Phase),
     Moved(u64),
-    Later,
+    /// Pauses get longer up to this.
+    Later(Duration),
+    Wait(Side),
     Skipped,
     Done,
 }
 
 /// The first pause of a copy that must try again.
 const FIRST_PAUSE: Duration = Duration::from_millis(1);
-/// The longest.
+/// The longest, for what goes away by itself.
 const LONGEST_PAUSE: Duration = Duration::from_millis(50);
 
 /// One copy under way. It makes about one system call a step and never sleeps.
@@ -105,6 +124,15 @@ pub struct Transfer {
     phase: Phase,
     source: Option<(Fd, FileInfo)>,
     target: Option<Target>,
+    /// The source, where it is a stream.
+    from: Option<Stream>,
+    unread: Option<Unread>,
+    /// The end that the copy waits for.
+    waiting: Option<Side>,
+    stall: Stall,
+    /// Whom a feed wakes.
+    waker: Waker,
+    deadline: Option<Instant>,
     span: Span,
     /// The length that the source's size promises, until it proves wrong.
     expected: Option<u64>,
@@ -127,6 +155,7 @@ pub struct Transfer {
     moved_by: [u64; Mechanism::ALL.len()],
     pause: Duration,
     summary: Summary,
+    progress: Progress,
     started: Option<Instant>,
     outcome: Option<Step>,
 }
@@ -140,6 +169,15 @@ impl Transfer {
             phase: Phase::Open,
             source: None,
             target: None,
+            from: None,
+            unread: None,
+            waiting: None,
+            stall: Stall::default(),
+            waker: Waker::noop().clone(),
+            // Beyond all time there is no end.
+            deadline: options
+                .timeout
+                .and_then(|timeout| Instant::now().checked_add(timeout)),
             span: Span::default(),
             expected: None,
             plan: Plan::default(),
@@ -158,6 +196,7 @@ impl Transfer {
             moved_by: [0; Mechanism::ALL.len()],
             pause: FIRST_PAUSE,
             summary: Summary::default(),
+            progress: Progress::default(),
             started: None,
             outcome: None,
             environment,
@@ -172,16 +211,26 @@ impl Transfer {
             return outcome.clone();
         }
         self.started.get_or_insert_with(Instant::now);
-        match self.advance(budget) {
+        self.waiting = None;
+        if self.is_late() {
+            return self.fail(Cause::TimedOut);
+        }
+        let flow = self.advance(budget);
+        self.progress.note(self.summary.bytes, self.expected);
+        match flow {
             Ok(Flow::Next(phase)) => {
                 self.phase = phase;
                 Step::Moved(0)
             }
             Ok(Flow::Moved(bytes)) => Step::Moved(bytes),
-            Ok(Flow::Later) => {
-                let pause = self.pause;
-                self.pause = (pause * 2).min(LONGEST_PAUSE);
+            Ok(Flow::Later(longest)) => {
+                let pause = self.pause.min(longest);
+                self.pause = (pause * 2).min(longest);
                 Step::Later(pause)
+            }
+            Ok(Flow::Wait(side)) => {
+                self.waiting = Some(side);
+                Step::Wait
             }
             Ok(Flow::Skipped) => {
                 self.discard();
@@ -233,6 +282,11 @@ impl Transfer {
         &self.summary
     }
 
+    /// The same in short, for who looks on from another thread.
+    pub fn watch(&self) -> Progress {
+        self.progress.clone()
+    }
+
     fn advance(&mut self, budget: u64) -> Result<Flow, Cause> {
         match self.phase {
             Phase::Open => self.open(),
@@ -248,9 +302,22 @@ impl Transfer {
         }
     }
 
+    /// Whether its time is over; not once the name is made, which is the success.
+    fn is_late(&self) -> bool {
+        self.phase != Phase::SyncDirectory
+            && self
+                .deadline
+                .is_some_and(|deadline| Instant::now() >= deadline)
+    }
+
     fn fail(&mut self, cause: Cause) -> Step {
         self.forget_last_hole();
         self.discard();
+        if let Source::Feed(feed) = &self.request.source {
+            // What was put and not taken came out of its source all the same.
+            feed.refuse(Errno::CANCELED);
+            self.summary.consumed += feed.left() as u64;
+        }
         self.count();
         let path = match cause.side() {
             Some(Side::Source) => self.request.source.path(),
@@ -280,6 +347,16 @@ impl Transfer {
         }
     }
 
+    /// Tells those at the other ends that nothing more is taken, and nothing more comes.
+    fn close_feeds(&self, how: Result<(), Errno>) {
+        if let Source::Feed(feed) = &self.request.source {
+            feed.refuse(how.err().unwrap_or(Errno::PIPE));
+        }
+        if let Destination::Feed(feed) = &self.request.destination {
+            feed.end(how);
+        }
+    }
+
     fn count(&mut self) {
         self.summary.elapsed = self.started.map_or(Duration::ZERO, |since| since.elapsed());
         self.summary.method = Mechanism::ALL
@@ -289,11 +366,19 @@ impl Transfer {
     }
 
     fn end(&mut self, outcome: Step) -> Step {
+        self.close_feeds(match &outcome {
+            Step::Failed(_) => Err(Errno::CANCELED),
+            _ => Ok(()),
+        });
         self.phase = Phase::Ended;
         self.target = None;
+        self.from = None;
+        self.unread = None;
         self.close_source();
         self.hand = Hand::default();
         self.directory = None;
+        self.progress.note(self.summary.bytes, self.expected);
+        self.progress.end(self.summary.files);
         self.outcome = Some(outcome.clone());
         outcome
     }
@@ -302,7 +387,9 @@ impl Transfer {
 impl Drop for Transfer {
     fn drop(&mut self) {
         if self.outcome.is_none() {
+            self.close_feeds(Err(Errno::CANCELED));
             self.discard();
+            self.progress.end(0);
         }
     }
 }

@@ -6,17 +6,20 @@ use std::os::fd::AsFd;
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 
-use super::{Fd, Flow, Phase, Transfer, at_source};
+use super::unread::Unread;
+use super::{FIRST_PAUSE, Fd, Flow, LONGEST_PAUSE, Phase, Transfer, at_source};
 use crate::error::{Cause, Side, Unsupported};
 use crate::kind;
 use crate::metadata;
 use crate::plan::{Facts, Mechanism, plan};
-use crate::request::{Reflink, Source, Sparse};
+use crate::request::{Durability, Options, Reflink, Source, Sparse};
 use crate::resolve;
 use crate::span::Span;
 use crate::sparse;
 use crate::strategy;
-use crate::target::{self, Opened};
+use crate::stream::Stream;
+use crate::sys::{FileInfo, Kind};
+use crate::target::{self, Opened, Target};
 
 impl Transfer {
     pub(super) fn open(&mut self) -> Result<Flow, Cause> {
@@ -27,21 +30,43 @@ impl Transfer {
         let sys = self.environment.sys();
         let fd = match &self.request.source {
             Source::File(handle) => Fd::Theirs(handle.clone()),
+            Source::Feed(feed) => Fd::Feed(feed.clone()),
             Source::Path(location) => {
                 match resolve::open(sys, location, OFlags::RDONLY, Mode::empty()) {
                     Ok(fd) => Fd::Ours(fd),
                     // Another process has a lease on the file, which the kernel is breaking now
                     // (fcntl(2), F_SETLEASE).
-                    Err(Errno::AGAIN) => return Ok(Flow::Later),
-                    // What open(2) says to a socket.
-                    Err(Errno::NXIO) => return Err(Unsupported::Kind(Side::Source).into()),
+                    Err(Errno::AGAIN) => return Ok(Flow::Later(LONGEST_PAUSE)),
+                    Err(Errno::NXIO) => return Err(target::no_device(sys, location, Side::Source)),
                     Err(errno) => return Err(at_source(errno)),
                 }
             }
         };
-        let info = sys.stat(fd.as_fd()).map_err(at_source)?;
+        let mut info = match &fd {
+            Fd::Feed(_) => FileInfo::of_feed(),
+            fd => sys.stat(fd.as_fd()).map_err(at_source)?,
+        };
         kind::accept(info.kind, Side::Source)?;
-        metadata::check_source(sys, options, fd.as_fd(), &info)?;
+        let from = Stream::of(sys, &fd, info.kind, Side::Source)?;
+        if from.is_some() && span.source > 0 {
+            return Err(Unsupported::Offset(Side::Source).into());
+        }
+        if info.kind == Kind::Block {
+            info.size = sys.device_size(fd.as_fd()).map_err(at_source)?;
+        }
+        if info.kind == Kind::Regular {
+            metadata::check_source(sys, options, fd.as_fd(), &info)?;
+        } else if !options.require.is_empty() {
+            return Err(Unsupported::Attribute.into());
+        }
+        if from.is_some() {
+            self.span = span;
+            self.from = from;
+            self.source = Some((fd, info));
+            return Ok(Flow::Next(Phase::Check));
+        }
+        let span = span.starting_at(options.source_start)?;
+        self.span = span;
         let there = info.size.saturating_sub(span.source);
         let expected = span.left(0).min(there);
         span.check_room(expected)?;
@@ -53,7 +78,6 @@ impl Transfer {
         if is_true {
             self.allowance.foresee(expected)?;
         }
-        self.span = span;
         self.source = Some((fd, info));
         self.expected = Some(expected);
         Ok(Flow::Next(Phase::Check))
@@ -62,14 +86,29 @@ impl Transfer {
     pub(super) fn check(&mut self) -> Result<Flow, Cause> {
         let (_, source) = self.source.as_ref().ok_or(Cause::Panicked)?;
         let sys = self.environment.sys();
-        let target = match target::open(sys, &self.request, source)? {
+        let again = self.unread.as_ref().and_then(|unread| unread.open(sys));
+        let opened = match again {
+            Some(opened) => opened?,
+            None => target::open(sys, &self.request, source)?,
+        };
+        let target = match opened {
             Opened::Ready(target) => target,
             Opened::Skip => return Ok(Flow::Skipped),
-            Opened::Later => return Ok(Flow::Later),
+            Opened::Later => return Ok(Flow::Later(LONGEST_PAUSE)),
+            Opened::Unread(name) => {
+                if self.unread.is_none() {
+                    self.unread = Some(Unread::new(sys, name));
+                    return Ok(Flow::Moved(0));
+                }
+                return Ok(Flow::Later(Unread::longest_pause()));
+            }
         };
+        self.unread = None;
+        self.pause = FIRST_PAUSE;
+        check_stream(&self.request.options, &target, self.span)?;
         if target
             .info
-            .is_some_and(|destination| destination.is_same_file(source))
+            .is_some_and(|destination| is_one(source, &destination))
         {
             if !self.span.is_disjoint(target.appends) {
                 return Err(Cause::SameFile);
@@ -77,13 +116,16 @@ impl Transfer {
             // What is written must not become what is read: the source ends where it ended before.
             self.span.length = self.expected;
         }
-        let may_have_holes = sparse::may_have_holes(source);
+        let may_have_holes = source.kind == Kind::Regular && sparse::may_have_holes(source);
         let target = self.target.insert(target);
         let options = &self.request.options;
         metadata::narrow(sys, options, source, target)?;
         let mut plan = plan(
             sys.platform(),
             Facts {
+                source: target::end(source.kind, self.from.as_ref()),
+                destination: target.end(),
+                zero_copy: options.zero_copy,
                 source_size: source.size,
                 aligned: strategy::clone::is_aligned(
                     source.block_size,
@@ -117,9 +159,12 @@ impl Transfer {
             }
         }
         let at_once = options.window.is_none()
+            && self.span.source == 0
             && !(options.bounded_calls && source.size > self.clone_pace.length());
         self.plan = plan;
-        if may_have_holes && !target.appends && options.sparse != Sparse::Never {
+        // A stream takes zeros as it takes anything.
+        let can_skip = !target.appends && target.stream.is_none();
+        if may_have_holes && can_skip && options.sparse != Sparse::Never {
             self.begin_walk();
         }
         Ok(Flow::Next(if at_once && plan.contains(Mechanism::Clone) {
@@ -128,4 +173,27 @@ impl Transfer {
             Phase::Data
         }))
     }
+}
+
+/// Refuses what cannot be of a stream. It was there before, so that nothing was created.
+fn check_stream(options: &Options, target: &Target, span: Span) -> Result<(), Cause> {
+    if !target.is_file() && !options.require.is_empty() {
+        return Err(Unsupported::Attribute.into());
+    }
+    if target.stream.is_none() {
+        return Ok(());
+    }
+    if span.destination > 0 {
+        return Err(Unsupported::Offset(Side::Destination).into());
+    }
+    if options.durability != Durability::None {
+        return Err(Unsupported::Durability.into());
+    }
+    Ok(())
+}
+
+/// Whether what is written would be read again. Both sides of a socket or a terminal have one
+/// identity, and what goes in at one comes out at the other.
+fn is_one(source: &FileInfo, destination: &FileInfo) -> bool {
+    !matches!(source.kind, Kind::Socket | Kind::Character) && destination.is_same_file(source)
 }

@@ -35,6 +35,7 @@ mod same_file;
 mod secrets;
 mod sizes;
 mod stale_pages;
+mod starts;
 mod sweep;
 mod virtual_files;
 mod windows;

@@ -1,19 +1,20 @@
-//! What is not a regular file is refused, at either end: at once, and with nothing made or changed.
+//! What cannot be copied is refused by name, at either end: at once, and with nothing made or changed.
 
 use std::fs;
-use std::os::unix::fs::{FileTypeExt, MetadataExt, symlink};
-use std::os::unix::net::UnixListener;
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::{MetadataExt, symlink};
+use std::os::unix::net::{UnixDatagram, UnixListener};
 use std::sync::mpsc;
 use std::time::Duration;
 
 use copyist_engine::{
-    Cause, Destination, Errno, Existing, Handle, Options, Preserve, Side, Source, Unsupported,
+    Cause, Destination, Durability, Errno, Existing, Handle, Options, Preserve, Refused, Side,
+    Source, Unsupported, Window,
 };
-use rustix::fs::{FileType, Mode};
+use rustix::fs::{FileType, Mode, OFlags};
 
 use crate::support::{
-    Place, WRITE_MODES, assert_same, at, file, follow, handle, is_root, other, pattern, refusal,
-    skipped,
+    Place, WRITE_MODES, assert_same, at, file, follow, handle, other, pattern, refusal, skipped,
 };
 
 /// Runs something that must not wait for a peer that never comes. Not a measure of time: without
@@ -50,11 +51,9 @@ fn make(place: &Place, name: &str, kind: FileType, mode: u32, device: u64) -> bo
     made.is_ok()
 }
 
-/// One of each kind that is not copied, by name, with a regular file to copy over or from.
+/// What is not copied, by name, with a regular file to copy over or from.
 struct Kinds {
     place: Place,
-    /// The names of FIFO, socket and, as root, device.
-    special: Vec<&'static str>,
     _listener: UnixListener,
 }
 
@@ -64,15 +63,8 @@ fn kinds() -> Kinds {
     fs::create_dir(place.path("directory")).unwrap();
     symlink("file", place.path("link")).unwrap();
     let listener = UnixListener::bind(place.path("socket")).unwrap();
-    let mut special = vec!["fifo", "socket"];
-    assert!(make(&place, "fifo", FileType::Fifo, 0o644, 0));
-    let null = rustix::fs::makedev(1, 3);
-    if is_root("a device node") && make(&place, "null", FileType::CharacterDevice, 0o666, null) {
-        special.push("null");
-    }
     Kinds {
         place,
-        special,
         _listener: listener,
     }
 }
@@ -88,25 +80,28 @@ fn states(place: &Place) -> Vec<(String, u32, u64, u64)> {
         .collect()
 }
 
-const NOT_A_FILE: [Cause; 2] = [
-    Cause::Unsupported(Unsupported::Kind(Side::Source)),
-    Cause::Unsupported(Unsupported::Kind(Side::Destination)),
-];
+/// Why an end on this side is refused.
+type Why = fn(Side) -> Cause;
+type Case<'a> = (&'a str, Handle, Why);
+
+fn kind(side: Side, what: Refused) -> Cause {
+    Cause::Unsupported(Unsupported::Kind(side, what))
+}
 
 #[test]
 fn a_source_that_is_no_file_makes_nothing_and_changes_nothing() {
     without_waiting(|| {
-        let Kinds { place, special, .. } = &kinds();
+        let Kinds { place, .. } = &kinds();
         let from = Errno::NOENT;
         let source = |errno| Cause::Io(Side::Source, errno);
-        let mut cases = vec![
+        let cases = [
             ("missing", source(from)),
             ("missing/file", source(Errno::NOENT)),
             ("file/file", source(Errno::NOTDIR)),
             ("directory", source(Errno::ISDIR)),
             ("link", source(Errno::LOOP)),
+            ("socket", kind(Side::Source, Refused::SocketName)),
         ];
-        cases.extend(special.iter().map(|name| (*name, NOT_A_FILE[0].clone())));
         let to = Place::disk();
         to.write("old", other(20_000));
         for (name, cause) in cases {
@@ -133,32 +128,36 @@ fn a_source_that_is_no_file_makes_nothing_and_changes_nothing() {
 fn so_does_one_by_an_open_descriptor() {
     without_waiting(|| {
         let Kinds { place, .. } = &kinds();
-        let fifo = fs::File::options()
-            .read(true)
-            .write(true)
-            .open(place.path("fifo"))
-            .unwrap();
-        let (socket, _peer) = std::os::unix::net::UnixStream::pair().unwrap();
-        let socket = fs::File::from(std::os::fd::OwnedFd::from(socket));
-        let null = fs::File::options()
-            .read(true)
-            .write(true)
-            .open("/dev/null")
-            .unwrap();
-        let cases: [(&str, Handle, Option<Errno>); 5] = [
-            ("fifo", handle(fifo), None),
-            ("socket", handle(socket), None),
-            ("null", handle(null), None),
-            ("directory", place.open("directory"), Some(Errno::ISDIR)),
-            ("O_PATH", place.base.clone(), Some(Errno::ISDIR)),
+        assert!(make(place, "fifo", FileType::Fifo, 0o644, 0));
+        let name_only = OFlags::PATH | OFlags::CLOEXEC;
+        let fifo = rustix::fs::open(place.path("fifo"), name_only, Mode::empty()).unwrap();
+        let listener = UnixListener::bind(place.path("listener")).unwrap();
+        let (datagrams, _peer) = UnixDatagram::pair().unwrap();
+        let event = rustix::event::eventfd(0, rustix::event::EventfdFlags::CLOEXEC).unwrap();
+        let is_directory: Why = |side| Cause::Io(side, Errno::ISDIR);
+        let cases: [Case; 6] = [
+            ("directory", place.open("directory"), is_directory),
+            ("O_PATH", place.base.clone(), is_directory),
+            ("a FIFO's name", handle(fifo), |side| {
+                kind(side, Refused::NameOnly)
+            }),
+            (
+                "a socket that listens",
+                handle(OwnedFd::from(listener)),
+                |side| kind(side, Refused::Messages),
+            ),
+            (
+                "a socket of messages",
+                handle(OwnedFd::from(datagrams)),
+                |side| kind(side, Refused::Messages),
+            ),
+            ("an eventfd", handle(event), |side| {
+                kind(side, Refused::Unknown)
+            }),
         ];
         let to = Place::disk();
         to.write("old", other(20_000));
-        for (name, handle, errno) in cases {
-            let cause = |side| match errno {
-                Some(errno) => Cause::Io(side, errno),
-                None => Cause::Unsupported(Unsupported::Kind(side)),
-            };
+        for (name, handle, cause) in cases {
             for path in ["new", "old"] {
                 let source = Source::File(handle.clone());
                 let answer = refusal(source, to.destination(path), &Options::default());
@@ -172,62 +171,107 @@ fn so_does_one_by_an_open_descriptor() {
     });
 }
 
-// https://github.com/rust-lang/rust/issues/26933, https://github.com/rust-lang/rust/pull/58803,
-// https://github.com/oven-sh/bun/pull/43244: the source's mode was set on a device or FIFO.
 #[test]
-fn rust_26933_a_destination_that_is_no_file_keeps_its_mode() {
+fn nor_does_a_destination_that_is_refused_change() {
     without_waiting(|| {
-        let Kinds { place, special, .. } = &kinds();
-        place.set_mode("file", 0o600);
+        let Kinds { place, .. } = &kinds();
+        assert!(make(place, "fifo", FileType::Fifo, 0o644, 0));
         let before = states(place);
-        let mut cases = vec![("directory", Cause::Io(Side::Destination, Errno::ISDIR))];
-        cases.extend(special.iter().map(|name| (*name, NOT_A_FILE[1].clone())));
-        for (name, cause) in cases {
-            // A FIFO with somebody who would read it, and one without.
-            for read in [false, true] {
-                let _reader = (read && name == "fifo").then(|| {
-                    let flags = rustix::fs::OFlags::RDONLY | rustix::fs::OFlags::NONBLOCK;
-                    rustix::fs::open(place.path(name), flags, Mode::empty()).unwrap()
-                });
-                for (write_mode, preserve) in WRITE_MODES
-                    .into_iter()
-                    .flat_map(|mode| [(mode, Preserve::NONE), (mode, Preserve::MODE)])
-                {
-                    for existing in [Existing::Write, Existing::Update] {
-                        let options = Options {
-                            existing,
-                            write_mode,
-                            preserve,
-                            ..Options::default()
-                        };
-                        let answer =
-                            refusal(place.source("file"), place.destination(name), &options);
-                        assert_eq!(answer, cause, "{name}, {options:?}");
-                    }
+        for (name, in_place, replaced) in [
+            (
+                "directory",
+                Cause::Io(Side::Destination, Errno::ISDIR),
+                Cause::Io(Side::Destination, Errno::ISDIR),
+            ),
+            (
+                "socket",
+                kind(Side::Destination, Refused::SocketName),
+                kind(Side::Destination, Refused::Stream),
+            ),
+            (
+                "fifo",
+                Cause::Unsupported(Unsupported::Durability),
+                kind(Side::Destination, Refused::Stream),
+            ),
+        ] {
+            for existing in [Existing::Write, Existing::Update] {
+                for (write_mode, cause) in WRITE_MODES.into_iter().zip([&in_place, &replaced]) {
+                    // A FIFO is no place for what must be durable.
+                    let _reader = (name == "fifo").then(|| reader(place, name));
                     let options = Options {
-                        existing: Existing::Refuse,
+                        existing,
                         write_mode,
+                        durability: if name == "fifo" {
+                            Durability::Each
+                        } else {
+                            Durability::None
+                        },
                         ..Options::default()
                     };
                     let answer = refusal(place.source("file"), place.destination(name), &options);
-                    assert_eq!(
-                        answer,
-                        Cause::Io(Side::Destination, Errno::EXIST),
-                        "{name}, {write_mode:?}"
-                    );
+                    assert_eq!(answer, *cause, "{name}, {options:?}");
                 }
-                assert_eq!(states(place), before, "{name}");
             }
+            let options = Options {
+                existing: Existing::Refuse,
+                ..Options::default()
+            };
+            let answer = refusal(place.source("file"), place.destination(name), &options);
+            assert_eq!(answer, Cause::Io(Side::Destination, Errno::EXIST), "{name}");
+            assert_eq!(states(place), before, "{name}");
         }
-        assert!(
-            place
-                .path("fifo")
-                .symlink_metadata()
-                .unwrap()
-                .file_type()
-                .is_fifo(),
-            "it is still a FIFO"
+    });
+}
+
+fn reader(place: &Place, name: &str) -> OwnedFd {
+    let flags = OFlags::RDONLY | OFlags::NONBLOCK;
+    rustix::fs::open(place.path(name), flags, Mode::empty()).unwrap()
+}
+
+#[test]
+fn a_stream_has_no_offsets_and_no_attributes() {
+    without_waiting(|| {
+        let place = Place::disk();
+        place.write("file", pattern(1000));
+        assert!(make(&place, "fifo", FileType::Fifo, 0o644, 0));
+        let _reader = reader(&place, "fifo");
+        let before = states(&place);
+        let window = |source_offset, destination_offset| Options {
+            window: Some(Window {
+                source_offset,
+                length: None,
+                destination_offset,
+            }),
+            ..Options::default()
+        };
+        let required = Options {
+            require: Preserve::MODE,
+            ..Options::default()
+        };
+        let (out, into) = (
+            || {
+                refusal(
+                    place.source("fifo"),
+                    place.destination("new"),
+                    &window(1, 0),
+                )
+            },
+            || {
+                refusal(
+                    place.source("file"),
+                    place.destination("fifo"),
+                    &window(0, 1),
+                )
+            },
         );
+        let offset = |side| Cause::Unsupported(Unsupported::Offset(side));
+        assert_eq!(out(), offset(Side::Source));
+        assert_eq!(into(), offset(Side::Destination));
+        for (from, to) in [("fifo", "new"), ("file", "fifo")] {
+            let answer = refusal(place.source(from), place.destination(to), &required);
+            assert_eq!(answer, Cause::Unsupported(Unsupported::Attribute), "{from}");
+        }
+        assert_eq!(states(&place), before);
     });
 }
 

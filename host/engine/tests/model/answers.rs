@@ -4,8 +4,8 @@ use std::fs::File;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::path::Path;
 
-use copyist_engine::sys::{Result, Sys, native};
 use copyist_engine::Side;
+use copyist_engine::sys::{Result, Sys, native};
 use proptest::prelude::*;
 use rustix::fs::OFlags;
 

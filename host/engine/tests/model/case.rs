@@ -4,8 +4,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use copyist_engine::{
-    Base, Cancel, Destination, Environment, Handle, Location, Options, Quota, Request, Side, Source,
-    ambient_authority,
+    Base, Cancel, Destination, Environment, Handle, Location, Options, Quota, Request, Side,
+    Source, ambient_authority,
 };
 use rustix::fs::OFlags;
 

@@ -9,11 +9,11 @@ use copyist_engine::Errno;
 use copyist_engine::sys::Result;
 
 /// The size of a block.
-pub(crate) const BLOCK: u64 = 4096;
+pub(crate) const BLOCK: u64 = PAGE as u64;
 /// No file is longer.
 pub(crate) const LAST: u64 = i64::MAX as u64;
 
-const PAGE: usize = BLOCK as usize;
+const PAGE: usize = 4096;
 type Page = [u8; PAGE];
 
 #[derive(Clone, Debug)]

@@ -369,6 +369,7 @@ fn options() -> impl Strategy<Value = Options> {
                 limits: Limits { bytes, total: None },
                 bounded_calls,
                 tuning,
+                ..Options::default()
             }
         })
 }

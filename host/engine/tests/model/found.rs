@@ -194,7 +194,12 @@ fn a_hole_at_the_end_is_there_after_a_clone_that_was_none() {
 
 #[test]
 fn a_signal_does_not_keep_a_failed_copy_from_cleaning_up() {
-    for (op, nth) in [(Op::Stat, 2), (Op::StatAt, 1), (Op::Unlink, 1), (Op::Open, 3)] {
+    for (op, nth) in [
+        (Op::Stat, 2),
+        (Op::StatAt, 1),
+        (Op::Unlink, 1),
+        (Op::Open, 3),
+    ] {
         let error = failed(&Case {
             habits: Habits {
                 platform: Platform::Posix,
@@ -275,7 +280,11 @@ fn a_hole_that_is_cut_off_changes_no_byte_of_an_old_file() {
                 reflink: Reflink::Never,
                 ..Options::default()
             },
-            rules: vec![at(Op::SeekData, 1, Fault::Source(Change::Shrink(10 * BLOCK)))],
+            rules: vec![at(
+                Op::SeekData,
+                1,
+                Fault::Source(Change::Shrink(10 * BLOCK)),
+            )],
             ..Case::default()
         });
         assert_eq!((summary.bytes, summary.changed), (0, true));

@@ -89,12 +89,14 @@ impl Tree {
     fn new(habits: Habits) -> Self {
         let world = World::new(habits);
         let names = || Form::Directory(std::collections::BTreeMap::new());
-        let file = |layout: &[(Stretch, u64)], fill| {
-            Form::File(Layout(layout.to_vec()).content(fill))
-        };
+        let file =
+            |layout: &[(Stretch, u64)], fill| Form::File(Layout(layout.to_vec()).content(fill));
         let node = |form, mode| Node::new(form, 1, mode);
         let inner = world.add(ROOT, "d", node(names(), 0o755));
-        let noise = file(&[(Stretch::Data, 9000), (Stretch::Hole, 20_000)], Fill::Noise);
+        let noise = file(
+            &[(Stretch::Data, 9000), (Stretch::Hole, 20_000)],
+            Fill::Noise,
+        );
         let one = world.add(ROOT, "a", node(noise, 0o644));
         let other = file(&[(Stretch::Data, 12_000)], Fill::Old);
         let other = world.add(inner, "c", node(other, 0o4755));
@@ -202,7 +204,11 @@ fn options(bytes: &mut Bytes<'_>) -> Options {
         sparse: bytes.one(&[Sparse::Auto, Sparse::Always, Sparse::Never]),
         durability: bytes.one(&[Durability::None, Durability::Each, Durability::End]),
         preserve: bytes.preserve(),
-        require: if bytes.coin() { Preserve::NONE } else { bytes.preserve() },
+        require: if bytes.coin() {
+            Preserve::NONE
+        } else {
+            bytes.preserve()
+        },
         window: window(bytes),
         grants: Grants {
             special_mode_bits: bytes.coin(),
@@ -219,6 +225,7 @@ fn options(bytes: &mut Bytes<'_>) -> Options {
             force_fallback: bytes.byte() % 8 == 1,
             call_size: NonZeroUsize::new(bytes.one(&[0, 0, 4, 100, 4096, 65_536])),
         },
+        ..Options::default()
     }
 }
 
@@ -227,7 +234,11 @@ fn rule(bytes: &mut Bytes<'_>) -> Rule {
     let when = if bytes.coin() {
         When::Call(first)
     } else {
-        When::Of(bytes.one(&Op::ALL), first % 4 + 1, bytes.one(&[1, 1, 3, 100]))
+        When::Of(
+            bytes.one(&Op::ALL),
+            first % 4 + 1,
+            bytes.one(&[1, 1, 3, 100]),
+        )
     };
     // Every number that the system may say.
     let errno = Errno::from_raw_os_error(i32::from(bytes.byte() % 133) + 1);
@@ -248,7 +259,11 @@ fn rule(bytes: &mut Bytes<'_>) -> Rule {
 fn habits(bytes: &mut Bytes<'_>) -> Habits {
     let errnos = [Errno::OPNOTSUPP, Errno::XDEV, Errno::NOSYS, Errno::PERM];
     Habits {
-        clones: bytes.one(&[Clones::Always, Clones::Mismatch, Clones::Never(Errno::NOTTY)]),
+        clones: bytes.one(&[
+            Clones::Always,
+            Clones::Mismatch,
+            Clones::Never(Errno::NOTTY),
+        ]),
         ranges: match bytes.byte() % 4 {
             0 => Ranges::Copies,
             1 => Ranges::Shares,
@@ -270,7 +285,11 @@ fn act(tree: &Tree, bytes: &mut Bytes<'_>) -> Verdict {
     let before = tree.world.snapshot();
     let subject = before.at(bytes.one(&["a", "d/c", "empty"]));
     tree.world.begin(subject, Some((ROOT, "new")), rules);
-    let held: Vec<_> = tree.files.iter().map(|(one, _)| tree.world.held(one)).collect();
+    let held: Vec<_> = tree
+        .files
+        .iter()
+        .map(|(one, _)| tree.world.held(one))
+        .collect();
     if bytes.byte() % 4 == 1 {
         let request = ReadRequest {
             source: tree.source(bytes),
@@ -294,7 +313,11 @@ fn act(tree: &Tree, bytes: &mut Bytes<'_>) -> Verdict {
             destination: tree.destination(bytes),
             options: options(bytes),
         };
-        let most = if bytes.coin() { u64::MAX } else { u64::from(bytes.byte()) * 64 };
+        let most = if bytes.coin() {
+            u64::MAX
+        } else {
+            u64::from(bytes.byte()) * 64
+        };
         let end = usize::from(bytes.byte());
         let mut transfer = Transfer::new(tree.environment.clone(), request);
         for steps in 0.. {
@@ -317,16 +340,25 @@ fn act(tree: &Tree, bytes: &mut Bytes<'_>) -> Verdict {
     }
     let after = tree.world.snapshot();
     let state = tree.world.state();
-    ensure!(state.wronged().is_empty(), "it removed what it had not made");
-    let disturbed = state.schedule.fired().iter().any(|fired| {
-        matches!(fired.op, Op::Unlink | Op::StatAt | Op::Stat | Op::Open)
-    });
-    let left = after.names.keys().find(|path| {
-        !before.names.contains_key(*path) && path.file_name().is_some_and(is_staged)
-    });
+    ensure!(
+        state.wronged().is_empty(),
+        "it removed what it had not made"
+    );
+    let disturbed = state
+        .schedule
+        .fired()
+        .iter()
+        .any(|fired| matches!(fired.op, Op::Unlink | Op::StatAt | Op::Stat | Op::Open));
+    let left = after
+        .names
+        .keys()
+        .find(|path| !before.names.contains_key(*path) && path.file_name().is_some_and(is_staged));
     ensure!(disturbed || left.is_none(), "{left:?} is left");
     let content = |id: &Id| after.node(*id).content().map_or(0, Content::size);
-    ensure!(after.names.values().all(|id| content(id) <= LAST), "a file beyond all offsets");
+    ensure!(
+        after.names.values().all(|id| content(id) <= LAST),
+        "a file beyond all offsets"
+    );
     Ok(())
 }
 
@@ -344,7 +376,11 @@ fn run(bytes: &[u8]) -> Verdict {
         path: path.into(),
         follow: false,
     };
-    let fresh = Node::new(Form::File(Layout(vec![(Stretch::Data, 5000)]).content(Fill::Noise)), 1, 0o644);
+    let fresh = Node::new(
+        Form::File(Layout(vec![(Stretch::Data, 5000)]).content(Fill::Noise)),
+        1,
+        0o644,
+    );
     tree.world.add(ROOT, "plain", fresh);
     let request = Request {
         source: Source::Path(at("plain")),
@@ -352,9 +388,14 @@ fn run(bytes: &[u8]) -> Verdict {
         options: Options::default(),
     };
     let done = copyist_engine::copy_in(&tree.environment, request, &Cancel::new());
-    ensure!(done.is_ok_and(|done| done.bytes == 5000), "it copies no more");
+    ensure!(
+        done.is_ok_and(|done| done.bytes == 5000),
+        "it copies no more"
+    );
     let after = tree.world.snapshot();
-    let copy = after.at("copy of it").and_then(|id| after.node(id).content());
+    let copy = after
+        .at("copy of it")
+        .and_then(|id| after.node(id).content());
     let whole = copy.is_some_and(|copy| copy.bytes() == crate::layout::noise(0, 5000));
     ensure!(whole, "the copy is another");
     Ok(())

@@ -34,4 +34,3 @@ pub(crate) fn config(cases: u32) -> Config {
         ..asked
     }
 }
-

@@ -1,8 +1,8 @@
 //! What must be true when a copy has ended, by what the contract promises.
 
 use copyist_engine::{
-    Cause, Durability, Errno, Error, Existing, Limit, Mechanism, Preserve, Reflink, Side, Sparse,
-    Step, Summary, Transfer, Unsupported, WriteMode,
+    Cause, Durability, Errno, Error, Existing, Limit, Mechanism, Preserve, Reflink, Refused, Side,
+    Sparse, Step, Summary, Transfer, Unsupported, WriteMode,
 };
 use rustix::fs::OFlags;
 
@@ -198,7 +198,7 @@ impl<'a> Trial<'a> {
             From::Link(false) => reasons.push(io(Side::Source, Errno::LOOP)),
             From::Directory => reasons.push(io(Side::Source, Errno::ISDIR)),
             From::Fifo | From::Socket => {
-                reasons.push(Unsupported::Kind(Side::Source).into_cause());
+                reasons.extend(refused(Side::Source));
             }
             From::Path | From::Link(true) | From::Descriptor(..) => {}
         }
@@ -345,7 +345,7 @@ impl<'a> Trial<'a> {
             Standing::Dangling if !replaces => at(Errno::LOOP),
             _ if is_link && !follow && !replaces => at(Errno::LOOP),
             Standing::Fifo | Standing::Socket => {
-                reasons.push(Unsupported::Kind(Side::Destination).into_cause());
+                reasons.extend(refused(Side::Destination));
             }
             _ if self.case.is_one_file() && (replaces || !self.is_disjoint()) => {
                 reasons.push(Cause::SameFile);
@@ -384,13 +384,7 @@ impl<'a> Trial<'a> {
                 }
                 | To::Descriptor { same: false, .. },
                 _,
-            ) => {
-                if case.across {
-                    2
-                } else {
-                    1
-                }
-            }
+            ) if case.across => 2,
             _ => 1,
         };
         let readable =
@@ -493,7 +487,7 @@ impl<'a> Trial<'a> {
                 *cause == Cause::Io(Side::Destination, Errno::EXIST)
             }
             Op::Open if errno == Errno::NXIO => {
-                *cause == Unsupported::Kind(fired.side).into_cause() || at(fired.side)
+                refused(fired.side).contains(cause) || at(fired.side)
             }
             Op::Open => at(fired.side),
             Op::Read | Op::Write => errno != Errno::AGAIN && at(fired.side),
@@ -590,7 +584,7 @@ impl<'a> Trial<'a> {
             "a failure that did something"
         );
         let path = match cause {
-            Cause::Io(side, _) | Cause::Unsupported(Unsupported::Kind(side)) => Some(*side),
+            Cause::Io(side, _) | Cause::Unsupported(Unsupported::Kind(side, _)) => Some(*side),
             Cause::Denied | Cause::SameFile | Cause::Unsupported(_) => Some(Side::Destination),
             _ => None,
         };
@@ -642,7 +636,11 @@ impl<'a> Trial<'a> {
     fn taken_back(&self, done: Option<&Summary>) -> Verdict {
         if !self.cleaning_failed() {
             let state = self.stage.world.state();
-            let left = self.after.names.values().find(|id| state.made().contains(id));
+            let left = self
+                .after
+                .names
+                .values()
+                .find(|id| state.made().contains(id));
             ensure!(left.is_none(), "what it made is left");
         }
         if self.is_meddled() {
@@ -738,7 +736,10 @@ impl<'a> Trial<'a> {
         }
         // What others made is theirs.
         let state = self.stage.world.state();
-        ensure!(state.wronged().is_empty(), "it removed what it had not made");
+        ensure!(
+            state.wronged().is_empty(),
+            "it removed what it had not made"
+        );
         let refuses = matches!(
             self.case.options.existing,
             Existing::Refuse | Existing::Skip
@@ -899,9 +900,11 @@ impl<'a> Trial<'a> {
             content.read(from, &mut rest);
             let from = place(from.min(old_length));
             // Storage that was shared and not counted, since nobody could tell how much.
-            let unknown = !ended && self.fired.iter().any(|fired| {
-                fired.op == Op::Stat && fired.side == Side::Destination
-            });
+            let unknown = !ended
+                && self
+                    .fired
+                    .iter()
+                    .any(|fired| fired.op == Op::Stat && fired.side == Side::Destination);
             ensure!(rest == old[from..] || unknown, "what is behind it changed");
         }
         // Between an old file's end and the part there is nothing.
@@ -1053,8 +1056,10 @@ impl<'a> Trial<'a> {
         }
         // Where the system says that there are none, there are none.
         let denied = self.fired.iter().any(|fired| {
-            matches!(fired.op, Op::XattrNames | Op::Xattr | Op::SetXattr | Op::RemoveXattr)
-                && fired.fault != Fault::Fail(Errno::INTR)
+            matches!(
+                fired.op,
+                Op::XattrNames | Op::Xattr | Op::SetXattr | Op::RemoveXattr
+            ) && fired.fault != Fault::Fail(Errno::INTR)
         });
         if denied {
             return Ok(());
@@ -1151,4 +1156,16 @@ impl IntoCause for Unsupported {
     fn into_cause(self) -> Cause {
         Cause::Unsupported(self)
     }
+}
+
+/// How an end is refused that is neither file nor stream: the name of a socket and whatever else the
+/// model has no content for.
+pub(crate) fn refused(side: Side) -> [Cause; 4] {
+    let kind = |what| Cause::Unsupported(Unsupported::Kind(side, what));
+    [
+        kind(Refused::SocketName),
+        kind(Refused::Unknown),
+        kind(Refused::Stream),
+        Cause::Io(side, Errno::NXIO),
+    ]
 }

@@ -1,7 +1,7 @@
 //! Whole-file reads, drawn at random and held to a model.
 
 use copyist_engine::{
-    Cancel, Cause, Errno, Error, Limit, Limits, ReadOptions, ReadRequest, Side, Unsupported, read_in,
+    Cancel, Cause, Errno, Error, Limit, Limits, ReadOptions, ReadRequest, Side, read_in,
 };
 use proptest::prelude::*;
 use rustix::fs::OFlags;
@@ -11,7 +11,7 @@ use crate::config;
 use crate::content::{LAST, place};
 use crate::draw;
 use crate::layout::Fill;
-use crate::oracle::{Verdict, ensure};
+use crate::oracle::{Verdict, ensure, refused};
 use crate::schedule::{Change, Fault, Op, When};
 use crate::world::Says;
 
@@ -50,13 +50,11 @@ fn check(reading: &Reading) -> Verdict {
         },
     };
     let answer = read_in(&stage.environment, &request, &Cancel::new());
-    reading
-        .verdict(&stage, &answer)
-        .map_err(|complaint| {
-            let length = answer.as_ref().map(Vec::len);
-            let fired = stage.world.state().schedule.fired().to_vec();
-            format!("{complaint}\n  answer: {length:?}\n  fired: {fired:?}")
-        })
+    reading.verdict(&stage, &answer).map_err(|complaint| {
+        let length = answer.as_ref().map(Vec::len);
+        let fired = stage.world.state().schedule.fired().to_vec();
+        format!("{complaint}\n  answer: {length:?}\n  fired: {fired:?}")
+    })
 }
 
 impl Reading {
@@ -77,7 +75,9 @@ impl Reading {
         let mut parts: Vec<_> = state.history().iter().map(|all| self.part(all)).collect();
         parts[0] = self.part(&self.case.source.bytes(Fill::Noise));
         let fired = state.schedule.fired();
-        let changes = fired.iter().any(|fired| matches!(fired.fault, Fault::Source(_)));
+        let changes = fired
+            .iter()
+            .any(|fired| matches!(fired.fault, Fault::Source(_)));
         let false_end = fired
             .iter()
             .any(|fired| fired.op == Op::Read && fired.fault == Fault::Nothing);
@@ -88,7 +88,10 @@ impl Reading {
         ensure!(calls <= most, "{calls} calls, and not {most}");
         let touched = state.touched().is_empty() && state.made().is_empty();
         ensure!(touched, "a read that writes");
-        let drawn = stage.quota.as_ref().map_or(0, |quota| self.case.quota.unwrap_or(0) - quota.left());
+        let drawn = stage
+            .quota
+            .as_ref()
+            .map_or(0, |quota| self.case.quota.unwrap_or(0) - quota.left());
         match answer {
             Ok(bytes) => {
                 let reasons = self.reasons(longest as u64);
@@ -100,12 +103,17 @@ impl Reading {
                 }
                 let limited = self.case.quota.is_some();
                 ensure!(!limited || drawn == bytes.len() as u64, "{drawn} drawn");
-                ensure!(moves || bytes.len() == longest, "{} bytes, and not {longest}", bytes.len());
+                ensure!(
+                    moves || bytes.len() == longest,
+                    "{} bytes, and not {longest}",
+                    bytes.len()
+                );
                 let whole = |part: &Vec<u8>| part.get(..bytes.len()) == Some(bytes);
                 let mixed = || {
-                    bytes.iter().enumerate().all(|(at, byte)| {
-                        parts.iter().any(|part| part.get(at) == Some(byte))
-                    })
+                    bytes
+                        .iter()
+                        .enumerate()
+                        .all(|(at, byte)| parts.iter().any(|part| part.get(at) == Some(byte)))
                 };
                 ensure!(parts.iter().any(whole) || mixed(), "other bytes");
             }
@@ -117,7 +125,7 @@ impl Reading {
                         Fault::Source(Change::Grow(_)) => matches!(cause, Cause::Limit(_)),
                         Fault::Fail(Errno::INTR) => false,
                         Fault::Fail(Errno::NXIO) if fired.op == Op::Open => {
-                            *cause == Cause::Unsupported(Unsupported::Kind(Side::Source))
+                            refused(Side::Source).contains(cause)
                         }
                         Fault::Fail(Errno::AGAIN) if fired.op != Op::Stat => false,
                         Fault::Fail(errno) => {
@@ -133,7 +141,10 @@ impl Reading {
         drop(state);
         let theirs = stage.handles.iter().zip(&stage.held);
         for (handle, held) in theirs {
-            ensure!(stage.world.held(handle) == *held, "a descriptor of the caller's moved");
+            ensure!(
+                stage.world.held(handle) == *held,
+                "a descriptor of the caller's moved"
+            );
         }
         let open = stage.world.left_open();
         ensure!(open == 0, "{open} descriptors are left open");
@@ -155,7 +166,7 @@ impl Reading {
             From::Link(false) => reasons.push(Cause::Io(Side::Source, Errno::LOOP)),
             From::Directory => reasons.push(Cause::Io(Side::Source, Errno::ISDIR)),
             From::Fifo | From::Socket => {
-                reasons.push(Cause::Unsupported(Unsupported::Kind(Side::Source)));
+                reasons.extend(refused(Side::Source));
             }
             From::Path | From::Link(true) | From::Descriptor(..) => {}
         }

@@ -563,7 +563,8 @@ impl State {
             Form::File(content) => (Kind::Regular, content.size(), content.units()),
             Form::Directory(_) => (Kind::Directory, 4096, 8),
             Form::Link(target) => (Kind::Symlink, target.as_os_str().len() as u64, 0),
-            Form::Fifo | Form::Socket => (Kind::Other, 0, 0),
+            Form::Fifo => (Kind::Unknown, 0, 0),
+            Form::Socket => (Kind::Socket, 0, 0),
         };
         let (size, blocks) = match habits.says {
             Says::Nothing if self.source == Some(id) => (0, 0),
@@ -571,6 +572,7 @@ impl State {
             _ => (size, units),
         };
         FileInfo {
+            represents: 0,
             kind,
             device: node.device,
             inode: id.0 as u64 + 1,

@@ -13,7 +13,7 @@ use copyist_engine::{
     Reflink, Request, Source, Summary,
 };
 
-use crate::bench::{Bench, CALL, Shape, Start};
+use crate::bench::{Bench, CALL, SIZE, Shape, Start};
 use crate::scheduled::{Op, Outcome, SOURCE, Scheduled, When};
 
 /// How long a test waits for what must come before it fails. Nothing is measured by it.
@@ -280,6 +280,7 @@ fn a_call_that_does_not_return_is_counted_until_it_does() {
     let options = PoolOptions {
         threads: NonZeroUsize::MIN,
         stuck_after: Duration::ZERO,
+        spare_threads: 0,
     };
     let pool = Pool::with_environment(options, sys.environment());
     let (send, receive) = channel();
@@ -294,6 +295,45 @@ fn a_call_that_does_not_return_is_counted_until_it_does() {
     wait_until(|| pool.stuck() == 0, "it is counted for ever");
     // Between the calls of a copy, and in a thread without work, nothing is stuck.
     assert_eq!(pool.threads(), 1);
+}
+
+// https://github.com/bytecodealliance/wasmtime/issues/8392: one stuck copy kept all others waiting.
+#[test]
+fn wasmtime_8392_others_take_the_place_of_stuck_threads_and_leave_when_they_are_back() {
+    let bench = Bench::new();
+    let gates = [Gate::new(), Gate::new()];
+    let mut sys = Scheduled::new();
+    for (n, gate) in gates.iter().enumerate() {
+        sys = sys.rule(Op::Open, When::Nth(n + 1), gate.outcome());
+    }
+    let options = PoolOptions {
+        threads: NonZeroUsize::MIN,
+        stuck_after: Duration::from_millis(1),
+        spare_threads: 1,
+    };
+    let pool = Pool::with_environment(options, sys.shared().environment());
+    let (send, receive) = channel();
+    let copy = |name: &'static str| {
+        let done = tell(&send, name);
+        pool.copy(Owner(1), bench.request(name), Cancel::new(), done);
+    };
+    copy("first");
+    gates[0].wait_until_reached();
+    // Nobody comes after it whose arrival would show that the only thread is stuck.
+    copy("second");
+    gates[1].wait_until_reached();
+    assert_eq!(pool.threads(), 2);
+    // There is one spare thread and no more.
+    copy("third");
+    wait_until(|| pool.stuck() == 2, "they are not counted");
+    assert_eq!((pool.threads(), pool.queued()), (2, 1));
+    gates[1].open();
+    for name in ["second", "third"] {
+        assert_eq!(next(&receive).0, name);
+    }
+    gates[0].open();
+    assert_eq!(next(&receive).0, "first");
+    wait_until(|| pool.threads() == 1, "the spare thread stays");
 }
 
 #[test]
@@ -347,14 +387,63 @@ fn a_copy_cancelled_in_the_queue_makes_no_call() {
     let done = tell(&send, "queued");
     pool.copy(Owner(1), bench.request("never"), cancel.clone(), done);
     cancel.cancel();
-    gate.open();
-    assert_eq!(next(&receive).0, "running");
+    // It does not wait for a thread to say so.
     let (name, answer) = next(&receive);
     assert_eq!(
         (name, answer.unwrap_err().cause),
         ("queued", Cause::Cancelled)
     );
+    assert_eq!(pool.queued(), 0);
+    let late = bench.request("late");
+    pool.copy(Owner(1), late, cancel.clone(), tell(&send, "late"));
+    assert_eq!(next(&receive).0, "late");
+    gate.open();
+    assert_eq!(next(&receive).0, "running");
     assert_eq!(sys.calls_of(Op::Open).len(), 2);
+}
+
+#[test]
+fn who_looks_on_sees_how_far_a_copy_is_and_costs_it_no_call() {
+    let mut calls = Vec::new();
+    for is_watched in [true, false] {
+        let bench = Bench::new();
+        let gate = Gate::new();
+        if !is_watched {
+            gate.open();
+        }
+        let sys = Scheduled::new()
+            .rule(Op::CopyRange, When::Nth(3), gate.outcome())
+            .shared();
+        let pool = pool(1, &sys);
+        let (send, receive) = channel();
+        let request = bench.prepare(Shape::New, Start::CopyRange);
+        let progress = pool.copy(Owner(1), request, Cancel::new(), tell(&send, ()));
+        if is_watched {
+            gate.wait_until_reached();
+            assert_eq!(progress.bytes(), 2 * CALL as u64);
+            assert_eq!(progress.total(), Some(SIZE as u64));
+            assert_eq!((progress.entries(), progress.has_ended()), (0, false));
+            gate.open();
+        }
+        let summary = next(&receive).1.unwrap();
+        assert_eq!(progress.bytes(), summary.bytes);
+        assert_eq!((progress.entries(), progress.has_ended()), (1, true));
+        calls.push(sys.calls());
+    }
+    assert_eq!(calls[0], calls[1]);
+    // One that fails says how far it came.
+    let bench = Bench::new();
+    let sys = Scheduled::new()
+        .rule(Op::CopyRange, When::Nth(3), Outcome::Fail(Errno::NOSPC))
+        .shared();
+    let pool = pool(1, &sys);
+    let (send, receive) = channel();
+    let request = bench.prepare(Shape::New, Start::CopyRange);
+    let progress = pool.copy(Owner(1), request, Cancel::new(), tell(&send, ()));
+    let error = next(&receive).1.unwrap_err();
+    assert_eq!(error.done.bytes, 2 * CALL as u64);
+    assert_eq!(progress.bytes(), error.done.bytes);
+    assert_eq!((progress.entries(), progress.has_ended()), (0, true));
 }
 
 #[test]

@@ -4,8 +4,8 @@ use std::fs::OpenOptions;
 use std::os::unix::fs::FileExt;
 
 use copyist_engine::{
-    Cancel, Cause, Errno, Error, Limit, ReadOptions, ReadRequest, Side, Source, Unsupported,
-    Window, read_in,
+    Cancel, Cause, Errno, Error, Limit, ReadOptions, ReadRequest, Refused, Side, Source,
+    Unsupported, Window, read_in,
 };
 
 use crate::bench::{Bench, SIZE, noise};
@@ -49,9 +49,10 @@ fn every_error_is_the_sources_or_none() {
             let wanted = match (op, errno) {
                 (Op::Close, _) | (_, Errno::INTR) | (Op::Open | Op::Read, Errno::AGAIN) => None,
                 // What open(2) says to a socket.
-                (Op::Open, Errno::NXIO) => {
-                    Some(Cause::Unsupported(Unsupported::Kind(Side::Source)))
-                }
+                (Op::Open, Errno::NXIO) => Some(Cause::Unsupported(Unsupported::Kind(
+                    Side::Source,
+                    Refused::SocketName,
+                ))),
                 _ => Some(Cause::Io(Side::Source, errno)),
             };
             match (answer, wanted) {

@@ -7,8 +7,11 @@ use std::ops::ControlFlow;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
-use copyist_engine::sys::{At, FileInfo, Kind, Result, Sys, Time, native};
+use copyist_engine::sys::{
+    At, FileInfo, Interest, Kind, Readers, Result, Sys, Terminal, Time, Watch, Way, native,
+};
 use copyist_engine::{Environment, Errno, Platform, Side};
 use rustix::fs::{Mode, OFlags};
 
@@ -27,6 +30,10 @@ pub(crate) enum Op {
     CopyRange,
     Probe,
     SendFile,
+    Splice,
+    ReadStream(Way),
+    WriteStream(Way),
+    Poll,
     Seek,
     SeekData,
     SeekHole,
@@ -586,9 +593,78 @@ impl Sys for Scheduled {
         self.other(call, Ok(()), || self.native.punch_hole(fd, offset, length))
     }
 
-    fn reopen(&self, fd: BorrowedFd<'_>) -> Result<OwnedFd> {
-        let call = call(Op::Reopen, self.side(fd));
-        self.other(call, Err(Errno::IO), || self.native.reopen(fd))
+    fn reopen(&self, fd: BorrowedFd<'_>, flags: OFlags) -> Result<OwnedFd> {
+        let call = Call {
+            flags,
+            ..call(Op::Reopen, self.side(fd))
+        };
+        self.other(call, Err(Errno::IO), || self.native.reopen(fd, flags))
+    }
+
+    fn splice(
+        &self,
+        source: BorrowedFd<'_>,
+        source_offset: Option<u64>,
+        destination: BorrowedFd<'_>,
+        destination_offset: Option<u64>,
+        length: usize,
+    ) -> Result<usize> {
+        let call = Call {
+            from: source_offset.unwrap_or(0),
+            to: destination_offset.unwrap_or(0),
+            length,
+            ..call(Op::Splice, Side::Destination)
+        };
+        self.data(call, |most| {
+            self.native
+                .splice(source, source_offset, destination, destination_offset, most)
+        })
+    }
+
+    fn read_stream(&self, fd: BorrowedFd<'_>, way: Way, buffer: &mut [u8]) -> Result<usize> {
+        let call = Call {
+            length: buffer.len(),
+            ..call(Op::ReadStream(way), self.side(fd))
+        };
+        self.data(call, |most| {
+            self.native.read_stream(fd, way, &mut buffer[..most])
+        })
+    }
+
+    fn write_stream(&self, fd: BorrowedFd<'_>, way: Way, bytes: &[u8]) -> Result<usize> {
+        let call = Call {
+            length: bytes.len(),
+            ..call(Op::WriteStream(way), self.side(fd))
+        };
+        self.data(call, |most| {
+            self.native.write_stream(fd, way, &bytes[..most])
+        })
+    }
+
+    fn poll(&self, watches: &mut [Watch<'_>], timeout: Option<Duration>) -> Result<usize> {
+        let side = match watches.first() {
+            Some(watch) if watch.interest == Interest::Read => Side::Source,
+            _ => Side::Destination,
+        };
+        self.other(call(Op::Poll, side), Ok(0), || {
+            self.native.poll(watches, timeout)
+        })
+    }
+
+    fn watch_readers(&self, name: BorrowedFd<'_>) -> Result<Readers> {
+        self.native.watch_readers(name)
+    }
+
+    fn terminal(&self, fd: BorrowedFd<'_>) -> Result<Terminal> {
+        self.native.terminal(fd)
+    }
+
+    fn is_stream_socket(&self, fd: BorrowedFd<'_>) -> Result<bool> {
+        self.native.is_stream_socket(fd)
+    }
+
+    fn device_size(&self, fd: BorrowedFd<'_>) -> Result<u64> {
+        self.native.device_size(fd)
     }
 
     fn read(&self, fd: BorrowedFd<'_>, buffer: &mut [u8], offset: u64) -> Result<usize> {

@@ -190,6 +190,6 @@ pub(crate) fn file(handle: &Handle) -> Destination {
     Destination::File(handle.clone())
 }
 
-pub(crate) fn handle(file: std::fs::File) -> Handle {
-    Arc::new(file)
+pub(crate) fn handle(file: impl Into<std::fs::File>) -> Handle {
+    Arc::new(file.into())
 }
