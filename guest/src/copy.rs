@@ -69,7 +69,11 @@ impl CopyOptions {
 /// Which end a failure is about, the ends being named by the paths that the host was given. Where
 /// the cause does not say it the path does, unless both ends have the same one, each beneath a
 /// directory of its own.
-fn failed_side(failure: &Failure, source: Option<&str>, destination: Option<&str>) -> Option<Side> {
+pub(crate) fn failed_side(
+    failure: &Failure,
+    source: Option<&str>,
+    destination: Option<&str>,
+) -> Option<Side> {
     if let Cause::Filesystem((side, _)) = failure.cause {
         return Some(side);
     }

@@ -6,15 +6,15 @@ use std::path::{Path, PathBuf};
 
 use wasip2::filesystem::types::PathFlags;
 
-use crate::Descriptor;
 use crate::bindings::copyist::copy::types as wit;
-use crate::error::Problem;
+use crate::error::{Name, Problem};
 use crate::preopens;
+use crate::{Descriptor, Endpoint, HeldDestination, HeldSource};
 
 /// Where bytes come from.
 ///
 /// Made by `into` from a path, from a [`Location`], from a pair of a directory handle and a name
-/// beneath it, or from an open file. More kinds will follow.
+/// beneath it, from an open file, or from an [`Endpoint`]. More kinds will follow.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum Source<'a> {
@@ -23,12 +23,14 @@ pub enum Source<'a> {
     /// An open file, which needs the right to be read. It is read from its first byte, or from the
     /// window's offset.
     File(&'a Descriptor),
+    /// A channel that the host granted, from where it stands.
+    Endpoint(&'a Endpoint),
 }
 
 /// Where bytes go.
 ///
 /// Made by `into` from a path, from a [`Location`], from a pair of a directory handle and a name
-/// beneath it, or from an open file. More kinds will follow.
+/// beneath it, from an open file, or from an [`Endpoint`]. More kinds will follow.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum Destination<'a> {
@@ -36,6 +38,8 @@ pub enum Destination<'a> {
     Path(Location<'a>),
     /// An open file, which needs the right to be written.
     File(&'a Descriptor),
+    /// A channel that the host granted.
+    Endpoint(&'a Endpoint),
 }
 
 /// A file by name.
@@ -84,11 +88,11 @@ impl<'a> Location<'a> {
         }
     }
 
-    fn name(&self) -> String {
+    pub(crate) fn name(&self) -> String {
         self.path.display().to_string()
     }
 
-    fn resolve(&self) -> Result<wit::Location<'_>, Problem> {
+    pub(crate) fn resolve(&self) -> Result<wit::Location<'a>, Problem> {
         let path = self.path.to_str().ok_or(Problem::NotUtf8)?;
         let (dir, path) = match self.dir {
             Some(dir) => (dir, path.to_owned()),
@@ -109,11 +113,12 @@ impl<'a> Location<'a> {
 }
 
 impl Source<'_> {
-    /// The path as its author wrote it, for errors.
-    pub(crate) fn name(&self) -> Option<String> {
+    /// As its author wrote it, for errors.
+    pub(crate) fn name(&self) -> Name {
         match self {
-            Source::Path(location) => Some(location.name()),
-            Source::File(_) => None,
+            Source::Path(location) => Name::Path(location.name()),
+            Source::File(_) => Name::File,
+            Source::Endpoint(endpoint) => Name::Endpoint(endpoint.name().to_owned()),
         }
     }
 
@@ -121,16 +126,18 @@ impl Source<'_> {
         match self {
             Source::Path(location) => Ok(wit::Source::Path(location.resolve()?)),
             Source::File(file) => Ok(wit::Source::File(file)),
+            Source::Endpoint(endpoint) => Ok(wit::Source::Channel(endpoint.host())),
         }
     }
 }
 
 impl Destination<'_> {
-    /// The path as its author wrote it, for errors.
-    pub(crate) fn name(&self) -> Option<String> {
+    /// As its author wrote it, for errors.
+    pub(crate) fn name(&self) -> Name {
         match self {
-            Destination::Path(location) => Some(location.name()),
-            Destination::File(_) => None,
+            Destination::Path(location) => Name::Path(location.name()),
+            Destination::File(_) => Name::File,
+            Destination::Endpoint(endpoint) => Name::Endpoint(endpoint.name().to_owned()),
         }
     }
 
@@ -138,6 +145,7 @@ impl Destination<'_> {
         match self {
             Destination::Path(location) => Ok(wit::Destination::Path(location.resolve()?)),
             Destination::File(file) => Ok(wit::Destination::File(file)),
+            Destination::Endpoint(endpoint) => Ok(wit::Destination::Channel(endpoint.host())),
         }
     }
 }
@@ -152,6 +160,16 @@ macro_rules! from_end {
         impl<'a> From<$end> for Destination<'a> {
             fn from($value: $end) -> Self {
                 Destination::Path($location)
+            }
+        }
+        impl<'a> From<$end> for HeldSource<'a> {
+            fn from($value: $end) -> Self {
+                HeldSource::Path($location)
+            }
+        }
+        impl<'a> From<$end> for HeldDestination<'a> {
+            fn from($value: $end) -> Self {
+                HeldDestination::Path($location)
             }
         }
     )*};
@@ -182,5 +200,17 @@ impl<'a> From<&'a Descriptor> for Source<'a> {
 impl<'a> From<&'a Descriptor> for Destination<'a> {
     fn from(file: &'a Descriptor) -> Self {
         Destination::File(file)
+    }
+}
+
+impl<'a> From<&'a Endpoint> for Source<'a> {
+    fn from(endpoint: &'a Endpoint) -> Self {
+        Source::Endpoint(endpoint)
+    }
+}
+
+impl<'a> From<&'a Endpoint> for Destination<'a> {
+    fn from(endpoint: &'a Endpoint) -> Self {
+        Destination::Endpoint(endpoint)
     }
 }

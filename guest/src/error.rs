@@ -25,16 +25,20 @@ struct Inner {
     summary: Summary,
 }
 
-/// What was to be done, with the paths as they were given; an open file has none.
+/// What was to be done, with the ends as they were given.
 #[derive(Clone, Debug)]
 pub(crate) enum Call {
-    Copy {
-        from: Option<String>,
-        to: Option<String>,
-    },
-    Read {
-        from: Option<String>,
-    },
+    Copy { from: Name, to: Name },
+    Read { from: Name },
+}
+
+/// What an end is to a person.
+#[derive(Clone, Debug)]
+pub(crate) enum Name {
+    Path(String),
+    File,
+    Stream,
+    Endpoint(String),
 }
 
 /// Why a path cannot even be asked for.
@@ -144,8 +148,8 @@ impl From<Error> for io::Error {
 impl Call {
     fn path(&self, side: Side) -> Option<&str> {
         match (self, side) {
-            (Call::Copy { from, .. } | Call::Read { from }, Side::Source) => from.as_deref(),
-            (Call::Copy { to, .. }, Side::Destination) => to.as_deref(),
+            (Call::Copy { from, .. } | Call::Read { from }, Side::Source) => from.path(),
+            (Call::Copy { to, .. }, Side::Destination) => to.path(),
             (Call::Read { .. }, Side::Destination) => None,
         }
     }
@@ -153,13 +157,29 @@ impl Call {
 
 impl fmt::Display for Call {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let name = |path: &Option<String>| match path {
-            Some(path) => format!("`{path}`"),
-            None => "an open file".to_owned(),
-        };
         match self {
-            Call::Copy { from, to } => write!(f, "copy {} to {}", name(from), name(to)),
-            Call::Read { from } => write!(f, "read {}", name(from)),
+            Call::Copy { from, to } => write!(f, "copy {from} to {to}"),
+            Call::Read { from } => write!(f, "read {from}"),
+        }
+    }
+}
+
+impl Name {
+    fn path(&self) -> Option<&str> {
+        match self {
+            Name::Path(path) => Some(path),
+            Name::File | Name::Stream | Name::Endpoint(_) => None,
+        }
+    }
+}
+
+impl fmt::Display for Name {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Name::Path(path) => write!(f, "`{path}`"),
+            Name::File => f.write_str("an open file"),
+            Name::Stream => f.write_str("a stream"),
+            Name::Endpoint(name) => write!(f, "the endpoint `{name}`"),
         }
     }
 }
@@ -171,8 +191,8 @@ mod tests {
 
     fn copying() -> Call {
         Call::Copy {
-            from: Some("in/a".to_owned()),
-            to: Some("out/b".to_owned()),
+            from: Name::Path("in/a".to_owned()),
+            to: Name::Path("out/b".to_owned()),
         }
     }
 
@@ -243,7 +263,8 @@ mod tests {
             path: None,
             done,
         };
-        let error = Error::failed(Call::Read { from: None }, Some(Side::Source), failure);
+        let call = Call::Read { from: Name::File };
+        let error = Error::failed(call, Some(Side::Source), failure);
         assert_eq!(error.path(), None);
         assert_eq!(error.kind(), io::ErrorKind::FileTooLarge);
         assert!(

@@ -35,12 +35,13 @@
 //!
 //! # Blocking
 //!
-//! Every function here returns when its copy has ended, well or not. A host that interrupts the
-//! component meanwhile ends it with a trap, which no code of the component sees.
+//! Every function here returns when its copy has ended, well or not; but for [`start()`], which
+//! returns a [`Job`] at once. A host that interrupts the component meanwhile ends it with a trap,
+//! which no code of the component sees.
 //!
 //! # Where the words are explained
 //!
-//! [`Summary`], [`Cause`] and the values of the options are those of the package
+//! [`Summary`], [`Progress`], [`Cause`] and the values of the options are those of the package
 //! `copyist:copy@0.2.0`, whose names are in kebab-case: where their documentation says
 //! `existing.skip`, it is [`Existing::Skip`] here.
 
@@ -49,7 +50,10 @@
 mod bindings;
 mod copy;
 mod end;
+mod endpoint;
 mod error;
+mod held;
+mod job;
 mod kind;
 mod options;
 mod paths;
@@ -58,13 +62,19 @@ mod read;
 mod summary;
 mod words;
 
+pub use crate::bindings::copyist::copy::jobs::Progress;
 pub use crate::bindings::copyist::copy::types::{
     Cause, Durability, Existing, Limit, Method, Preserve, Reflink, Side, Sparse, Summary, Window,
 };
 pub use crate::copy::copy;
 pub use crate::end::{Destination, Location, Source};
+pub use crate::endpoint::{Endpoint, EndpointError, endpoint, endpoints};
 pub use crate::error::Error;
+pub use crate::held::{HeldDestination, HeldSource};
+pub use crate::job::{Job, start};
 pub use crate::options::CopyOptions;
 pub use crate::read::{ReadOptions, read, read_to_string};
 #[doc(no_inline)]
 pub use wasip2::filesystem::types::{Descriptor, ErrorCode};
+#[doc(no_inline)]
+pub use wasip2::io::poll::Pollable;

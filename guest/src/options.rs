@@ -1,5 +1,7 @@
 //! How to copy.
 
+use std::time::Duration;
+
 use crate::bindings::copyist::copy::types::{Options, WriteMode};
 use crate::{Durability, Existing, Preserve, Reflink, Sparse, Window};
 
@@ -27,6 +29,8 @@ pub struct CopyOptions {
     preserve: Preserve,
     require: Preserve,
     window: Option<Window>,
+    zero_copy: bool,
+    timeout: Option<Duration>,
 }
 
 impl CopyOptions {
@@ -44,6 +48,8 @@ impl CopyOptions {
             preserve: Preserve::empty(),
             require: Preserve::empty(),
             window: None,
+            zero_copy: false,
+            timeout: None,
         }
     }
 
@@ -109,6 +115,22 @@ impl CopyOptions {
         self
     }
 
+    /// Whether the host may pass pages of a source file to a pipe or a socket in place of their
+    /// bytes: faster, and a write to the source that comes later, but before the reader reads,
+    /// shows at the reader.
+    pub fn zero_copy(&mut self, zero_copy: bool) -> &mut Self {
+        self.zero_copy = zero_copy;
+        self
+    }
+
+    /// How long the copy may take, from when it is asked for: then it fails with
+    /// [`Cause::TimedOut`](crate::Cause::TimedOut), having left what a failed copy leaves. The
+    /// component goes on.
+    pub fn timeout(&mut self, timeout: Duration) -> &mut Self {
+        self.timeout = Some(timeout);
+        self
+    }
+
     /// The host's own, or nothing where all is as the host has it without.
     pub(crate) fn to_host(&self) -> Option<Options> {
         if *self == CopyOptions::new() {
@@ -123,6 +145,10 @@ impl CopyOptions {
         options.set_preserve(self.preserve);
         options.set_require(self.require);
         options.set_window(self.window);
+        options.set_zero_copy(self.zero_copy);
+        // A time that nanoseconds cannot say is five centuries away.
+        let nanoseconds = |timeout: Duration| u64::try_from(timeout.as_nanos()).unwrap_or(u64::MAX);
+        options.set_timeout(self.timeout.map(nanoseconds));
         Some(options)
     }
 }

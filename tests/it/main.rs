@@ -8,10 +8,13 @@
 mod answer;
 mod attributes;
 mod clock;
+mod endpoints;
+mod ends;
 mod failures;
 mod host;
 mod hostile;
 mod interrupts;
+mod jobs;
 mod memory;
 mod options;
 mod paths;

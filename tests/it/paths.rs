@@ -312,7 +312,7 @@ fn no_magic_link_is_followed() {
 
 /// wasi:filesystem itself hangs in open(2) on a FIFO without a peer.
 #[test]
-fn a_fifo_and_a_socket_are_refused_and_nobody_waits() {
+fn a_sockets_name_is_refused_and_so_is_a_fifo_where_only_a_file_will_do() {
     for linking in Linking::BOTH {
         let place = jail();
         let fifo = place.path("root/fifo");
@@ -320,9 +320,15 @@ fn a_fifo_and_a_socket_are_refused_and_nobody_waits() {
         let _socket = std::os::unix::net::UnixListener::bind(place.path("root/socket")).unwrap();
         for name in ["fifo", "socket"] {
             for mode in [&[][..], &["--replace"]] {
-                let words = [&[name, "b"], mode].concat();
-                let answer = copy(linking, &place, &words).failed("unsupported", "source");
-                assert_eq!(answer.get("path"), name);
+                let waits = name == "fifo";
+                if !waits {
+                    let words = [&[name, "b"], mode].concat();
+                    let answer = copy(linking, &place, &words).failed("unsupported", "source");
+                    assert_eq!(answer.get("path"), name);
+                }
+                if waits && mode.is_empty() {
+                    continue;
+                }
                 let words = [&["a", name], mode].concat();
                 let answer = copy(linking, &place, &words).failed("unsupported", "destination");
                 assert_eq!(answer.get("path"), name);

@@ -1,8 +1,10 @@
 //! Every guest program doing what it is for.
 
 use copyist_test_artifacts::{
-    HOSTILE, OPTIONS, READ_FILE, SDK, STD_COPY, TRANSFER_FILE, TRANSFER_PATH, VERBATIM,
+    ENDPOINTS, HOSTILE, JOB, OPTIONS, READ_FILE, SDK, STD_COPY, TRANSFER_FILE, TRANSFER_PATH,
+    VERBATIM,
 };
+use copyist_wasmtime::Endpoint;
 use copyist_wasmtime::engine::{Mechanism, Tuning};
 
 use crate::host::{Guest, Linking};
@@ -94,6 +96,55 @@ fn sdk() {
 fn options() {
     for linking in Linking::BOTH {
         Guest::new(OPTIONS).run(linking).answer().done();
+    }
+}
+
+#[test]
+fn job() {
+    for linking in Linking::BOTH {
+        for size in SIZES {
+            let content = pattern(size);
+            let place = Place::with("from", &content);
+            let steps = [
+                "start:w/from:w/to",
+                "wait:0",
+                "progress:0",
+                "outcome:0",
+                "drop:0",
+            ];
+            let guest = Guest::new(JOB).dir(place.root(), "w").args(steps);
+            let answers = guest.run(linking).answers();
+            let [waited, progress, again] = answers.try_into().unwrap();
+            let size = size as u64;
+            for outcome in [waited, again] {
+                assert_eq!(outcome.done().number("bytes"), size);
+            }
+            assert_eq!(progress.number("bytes"), size);
+            let total = size.to_string();
+            let promised = if size == 0 { "-" } else { &total };
+            assert_eq!(progress.get("total"), promised);
+            assert_eq!(progress.number("entries"), 1);
+            place.assert_holds("to", &content);
+            assert_eq!(place.names(), ["from", "to"]);
+        }
+    }
+}
+
+#[test]
+fn endpoints() {
+    for linking in Linking::BOTH {
+        let place = Place::with("from", b"tea and copies\n");
+        let (reader, writer) = std::io::pipe().unwrap();
+        let guest = Guest::new(ENDPOINTS)
+            .dir(place.root(), "w")
+            .args(["names", "open:out", "copy:w/from:@out", "finish:out"])
+            .copying(|copying| {
+                copying.endpoint("out", Endpoint::owned(writer));
+            });
+        let answers = guest.run(linking).answers();
+        assert_eq!(answers[0].get("names"), "out");
+        assert_eq!(answers[2].number("bytes"), 15);
+        assert_eq!(std::io::read_to_string(reader).unwrap(), "tea and copies\n");
     }
 }
 

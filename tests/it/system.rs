@@ -79,6 +79,7 @@ impl Altered {
         let options = PoolOptions {
             threads: std::num::NonZeroUsize::MIN,
             stuck_after: Duration::ZERO,
+            spare_threads: 0,
         };
         let environment = Environment::new(Arc::new(self));
         Arc::new(Pool::with_environment(options, environment))

@@ -12,7 +12,8 @@ mod waits {
         world: "copyist:copy/imports",
         with: {
             "wasi": wasmtime_wasi::p2::bindings,
-            "copyist:copy/endpoints.endpoint": crate::host::Endpoint,
+            "copyist:copy/endpoints.endpoint": crate::channel::Held,
+            "copyist:copy/jobs.job": crate::job::Job,
             "copyist:copy/types.options": copyist_engine::Options,
         },
         imports: {
@@ -33,6 +34,7 @@ pub mod sync {
             with: {
                 "wasi": wasmtime_wasi::p2::bindings,
                 "copyist:copy/endpoints": super::super::endpoints,
+                "copyist:copy/jobs": super::super::jobs,
                 "copyist:copy/types": super::super::types,
             },
             imports: { default: trappable },
@@ -42,4 +44,4 @@ pub mod sync {
     pub use blocks::copyist::copy::{copy, read};
 }
 
-pub use waits::copyist::copy::{copy, endpoints, read, types};
+pub use waits::copyist::copy::{copy, endpoints, jobs, read, types};

@@ -31,6 +31,7 @@ fn cause(cause: Cause) -> wit::Cause {
             Limit::Copies => wit::Limit::Copies,
         }),
         Cause::Cancelled => wit::Cause::Cancelled,
+        Cause::TimedOut => wit::Cause::TimedOut,
         Cause::SameFile => wit::Cause::SameFile,
         Cause::Unsupported(_) => wit::Cause::Unsupported,
         Cause::NotUtf8 => {
@@ -100,6 +101,7 @@ pub(crate) fn summary(summary: Summary) -> wit::Summary {
             Some(Mechanism::Clone) => wit::Method::Clone,
             Some(Mechanism::CopyRange) => wit::Method::CopyRange,
             Some(Mechanism::SendFile) => wit::Method::SendFile,
+            Some(Mechanism::Splice) => wit::Method::Splice,
             Some(Mechanism::ReadWrite) => wit::Method::ReadWrite,
         },
         files: summary.files,

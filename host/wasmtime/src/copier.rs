@@ -8,18 +8,23 @@ use std::sync::{Arc, LazyLock};
 use std::time::{Duration, Instant};
 
 use copyist_engine::{
-    Cancel, Cause, Error, Grants, Limits, Mechanism, Owner, Pool, PoolOptions, Quota, ReadOptions,
-    Request, Source, Summary, Tuning, Window,
+    Cancel, Cause, Error, Grants, Limits, Mechanism, Owner, Pool, PoolOptions, Progress, Quota,
+    ReadOptions, Request, Source, Summary, Tuning, Window,
 };
 
-use crate::report::{Report, What};
+use crate::channel::Uses;
+use crate::job::Job;
+use crate::report::{Report, Started, What};
 use crate::rights::Rights;
 use crate::span;
-use crate::store_state::{InterruptHandle, StoreState};
-use crate::ticket::Ticket;
+use crate::store_state::{Holder, InterruptHandle, StoreState};
+use crate::ticket::{Ended, Ticket};
 
 /// Who is told of each copy that ended.
 pub(crate) type Observer = Arc<dyn Fn(&Report<'_>) + Send + Sync>;
+
+/// Who is told of each copy that begins.
+pub(crate) type Starter = Arc<dyn Fn(&Started<'_>) + Send + Sync>;
 
 /// What an embedder decides for one store.
 #[derive(Clone)]
@@ -32,6 +37,7 @@ pub(crate) struct Policy {
     pub(crate) tuning: Tuning,
     pub(crate) grace: Duration,
     pub(crate) pool: Arc<Pool>,
+    pub(crate) starter: Option<Starter>,
     pub(crate) observer: Option<Observer>,
 }
 
@@ -48,6 +54,7 @@ impl Default for Policy {
             tuning: Tuning::default(),
             grace: Duration::from_millis(50),
             pool: PROCESS.clone(),
+            starter: None,
             observer: None,
         }
     }
@@ -103,6 +110,42 @@ impl Copier {
 
     /// Hands a copy to the pool. The ticket tells how it ended; what is refused ends at once.
     pub fn submit(&self, request: CopyRequest) -> Ticket<Summary> {
+        self.submit_as(What::Copy, request, Uses::default())
+    }
+
+    /// As [`submit`](Self::submit), with the channels that it uses, also for what is a read to the
+    /// guest and a copy to the engine.
+    pub(crate) fn submit_as(
+        &self,
+        what: What,
+        request: CopyRequest,
+        uses: Uses,
+    ) -> Ticket<Summary> {
+        self.submit_for(Holder::Call, what, request, uses)
+    }
+
+    /// As [`submit`](Self::submit), for the store's table. What is refused is no job.
+    pub(crate) fn submit_job(
+        &self,
+        request: CopyRequest,
+        uses: Uses,
+    ) -> Result<Job, Ended<Summary>> {
+        let ticket = self.submit_for(Holder::Job, What::Copy, request, uses);
+        if ticket.progress().is_none()
+            && let Some(refused) = ticket.look()
+        {
+            return Err(refused);
+        }
+        Ok(Job::new(ticket, self.store.clone()))
+    }
+
+    fn submit_for(
+        &self,
+        holder: Holder,
+        what: What,
+        request: CopyRequest,
+        uses: Uses,
+    ) -> Ticket<Summary> {
         let CopyRequest {
             mut request,
             source_rights,
@@ -123,15 +166,32 @@ impl Copier {
                     .check_destination()
                     .map_err(|cause| refused(cause, destination.clone()))
             });
-        let trace = self.trace(What::Copy, source, destination);
-        self.start(
+        // Names are kept for who wants them.
+        let starter = self.policy.starter.as_ref();
+        let starter = starter.map(|starter| (starter, source.clone(), destination.clone()));
+        let trace = self.trace(what, source, destination);
+        let ticket = self.start(
+            holder,
             allowed,
-            |pool, owner, cancel, end| pool.copy(owner, request, cancel, end),
+            |pool, owner, cancel, end| Some(pool.copy(owner, request, cancel, end)),
             move |outcome| {
+                uses.end(outcome.as_ref().unwrap_or_else(|error| &error.done));
                 trace.end(outcome.as_ref());
                 outcome
             },
-        )
+        );
+        if let (Some(progress), Some((starter, source, destination))) = (ticket.progress(), starter)
+        {
+            let started = Started {
+                what,
+                source: source.as_deref(),
+                destination: destination.as_deref(),
+                progress,
+            };
+            // Its panic is not the guest's, as the observer's below is not.
+            let _ = catch_unwind(AssertUnwindSafe(|| starter(&started)));
+        }
+        ticket
     }
 
     /// Hands a whole-file read to the pool.
@@ -167,8 +227,12 @@ impl Copier {
             },
         };
         self.start(
+            Holder::Call,
             allowed,
-            |pool, owner, cancel, end| pool.read(owner, request, cancel, end),
+            |pool, owner, cancel, end| {
+                pool.read(owner, request, cancel, end);
+                None
+            },
             move |outcome| {
                 let mut summary = Summary::default();
                 let outcome = outcome.and_then(|bytes| {
@@ -199,14 +263,25 @@ impl Copier {
     ) -> Ticket<T> {
         let trace = self.trace(what, source, destination);
         self.start(
+            Holder::Call,
             Err(why),
-            |_, _, _, _| {},
+            |_, _, _, _| None,
             move |outcome: Result<Infallible, Error>| {
                 let Err(error) = outcome;
                 trace.end(Err(&error));
                 Err(error)
             },
         )
+    }
+
+    /// The most that a whole-file read may take.
+    pub(crate) fn max_read(&self) -> u64 {
+        self.policy.max_read
+    }
+
+    /// Comes with an interrupt of the store.
+    pub(crate) fn spent(&self) -> Cancel {
+        self.store.spent()
     }
 
     fn limits(&self) -> Limits {
@@ -232,17 +307,23 @@ impl Copier {
     /// says so, whatever the outcome.
     fn start<P: 'static, T: Send + 'static>(
         &self,
+        holder: Holder,
         allowed: Result<(), Error>,
-        run: impl FnOnce(&Pool, Owner, Cancel, Box<dyn FnOnce(Result<P, Error>) + Send>),
+        run: impl FnOnce(
+            &Pool,
+            Owner,
+            Cancel,
+            Box<dyn FnOnce(Result<P, Error>) + Send>,
+        ) -> Option<Progress>,
         finish: impl FnOnce(Result<P, Error>) -> Result<T, Error> + Send + 'static,
     ) -> Ticket<T> {
         let cancel = Cancel::new();
-        let ticket = Ticket::new(self.policy.grace, cancel.clone());
+        let mut ticket = Ticket::new(self.policy.grace, cancel.clone());
         let shared = ticket.shared().clone();
         // First of all, so that an interrupt ends a guest that tries for ever what is refused.
         let place = self
             .store
-            .enter(self.policy.max_copies, &shared)
+            .enter(self.policy.max_copies, holder, &shared)
             .map_err(|cause| refused(cause, None));
         // The embedder's observer is called in there. Its panic keeps nobody waiting.
         let finish = move |outcome| {
@@ -256,7 +337,7 @@ impl Copier {
                     drop(place);
                     shared.end(outcome);
                 };
-                run(&self.policy.pool, self.owner, cancel, Box::new(end));
+                ticket.progress = run(&self.policy.pool, self.owner, cancel, Box::new(end));
             }
             Err(error) => shared.end(finish(Err(error))),
         }

@@ -6,14 +6,17 @@ use std::time::Duration;
 use copyist_engine::{Grants, Pool, Quota, Tuning};
 use wasmtime::component::ResourceTable;
 
+use crate::channel::{Channel, Channels};
 use crate::copier::{Copier, Policy};
-use crate::report::Report;
+use crate::endpoint::Endpoint;
+use crate::report::{Report, Started};
 use crate::store_state::InterruptHandle;
 
 /// One store's right to copy, with its limits.
 #[derive(Clone, Debug)]
 pub struct CopyCtx {
     copier: Copier,
+    channels: Channels,
 }
 
 impl CopyCtx {
@@ -26,6 +29,10 @@ impl CopyCtx {
     /// The core that takes plain descriptors.
     pub fn copier(&self) -> &Copier {
         &self.copier
+    }
+
+    pub(crate) fn channels(&self) -> &Channels {
+        &self.channels
     }
 
     /// Ends what this store copies. See [`InterruptHandle`].
@@ -44,6 +51,7 @@ impl Default for CopyCtx {
 #[derive(Clone, Default)]
 pub struct CopyCtxBuilder {
     policy: Policy,
+    channels: Channels,
 }
 
 impl CopyCtxBuilder {
@@ -65,7 +73,8 @@ impl CopyCtxBuilder {
         self
     }
 
-    /// Copies and reads under way at once, those that wait for a thread included.
+    /// Copies and reads under way at once, those that wait for a thread and jobs that have not ended
+    /// included.
     pub fn max_copies(&mut self, copies: usize) -> &mut Self {
         self.policy.max_copies = copies;
         self
@@ -89,7 +98,8 @@ impl CopyCtxBuilder {
         self
     }
 
-    /// How long the drop of a call waits for its copy to clean up. 50 ms unless set.
+    /// How long the drop of a call or a job waits for its copy to clean up, and that of a store for
+    /// all of its jobs together. 50 ms unless set.
     pub fn grace(&mut self, grace: Duration) -> &mut Self {
         self.policy.grace = grace;
         self
@@ -101,10 +111,31 @@ impl CopyCtxBuilder {
         self
     }
 
+    /// Called when a copy is handed to the threads, on the thread that asked; of whole-file reads
+    /// not, which are one call of the system. It must not block.
+    pub fn on_start(
+        &mut self,
+        observer: impl Fn(&Started<'_>) + Send + Sync + 'static,
+    ) -> &mut Self {
+        self.policy.starter = Some(Arc::new(observer));
+        self
+    }
+
     /// Called after each copy, on the copying thread; after one that was refused before it got
-    /// there, on the thread that asked. It must not block.
+    /// there, on the thread that asked, and after one that was cancelled before, on the thread that
+    /// cancelled it. It must not block.
     pub fn on_copy(&mut self, observer: impl Fn(&Report<'_>) + Send + Sync + 'static) -> &mut Self {
         self.policy.observer = Some(Arc::new(observer));
+        self
+    }
+
+    /// Lets the guest open a channel under this name; one that had it before is no longer granted.
+    ///
+    /// Contexts that are built by this builder, or by its clones, share the endpoint: whichever guest
+    /// opens it has it alone until it drops it.
+    pub fn endpoint(&mut self, name: impl Into<String>, endpoint: Endpoint) -> &mut Self {
+        let channel = Arc::new(Channel::new(endpoint));
+        self.channels.insert(name.into(), channel);
         self
     }
 
@@ -112,6 +143,7 @@ impl CopyCtxBuilder {
     pub fn build(&self) -> CopyCtx {
         CopyCtx {
             copier: Copier::new(self.policy.clone()),
+            channels: self.channels.clone(),
         }
     }
 }

@@ -56,6 +56,14 @@
 //! its directory, and neither setuid bits nor owners nor capabilities are carried over unless the
 //! builder grants it.
 //!
+//! # Channels
+//!
+//! What an embedder grants under a name by [`CopyCtxBuilder::endpoint`], a pipe, a socket, a terminal,
+//! a guest opens by `endpoints.open`. It is a source or a destination like any other, and a stream of
+//! `wasi:io` for what goes before and after. [`Endpoint::owned`] gives a descriptor away,
+//! [`Endpoint::shared`] lends one. Nothing that a guest does with it blocks a thread of the host's on
+//! the peer, but for a call under [`add_to_linker_sync`].
+//!
 //! # Threads
 //!
 //! Copies run on the threads of a bounded [`Pool`](copyist_engine::Pool), one for the process unless
@@ -83,11 +91,15 @@
 compile_error!("copyist-wasmtime runs on Linux and macOS");
 
 mod bindings;
+mod channel;
 mod clock;
 mod convert;
 mod copier;
 mod ctx;
+mod endpoint;
 mod host;
+mod job;
+mod pump;
 mod report;
 mod rights;
 mod span;
@@ -99,8 +111,9 @@ pub use copier::{Copier, CopyRequest, ReadRequest};
 /// The engine that copies, for the types that cross its boundary.
 pub use copyist_engine as engine;
 pub use ctx::{CopyCtx, CopyCtxBuilder, CopyCtxView, CopyView};
+pub use endpoint::{Direction, Endpoint};
 pub use host::{CopyHost, add_to_linker, add_to_linker_sync};
-pub use report::{Report, What};
+pub use report::{Report, Started, What};
 pub use rights::Rights;
 pub use store_state::InterruptHandle;
 pub use ticket::{Ended, Ticket};

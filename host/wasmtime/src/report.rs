@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::Duration;
 
-use copyist_engine::{Error, Summary};
+use copyist_engine::{Error, Progress, Summary};
 
 /// Which function a guest called.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,6 +23,19 @@ impl What {
             Self::Read => "read",
         }
     }
+}
+
+/// A copy that begins, for the embedder alone.
+#[derive(Debug)]
+pub struct Started<'a> {
+    /// What was asked for.
+    pub what: What,
+    /// The guest's own path of the source, where it gave one.
+    pub source: Option<&'a Path>,
+    /// The guest's own path of the destination, where it gave one.
+    pub destination: Option<&'a Path>,
+    /// How far it has come, from then on. A clone tells the same.
+    pub progress: &'a Progress,
 }
 
 /// A copy that has ended, for the embedder alone: a guest sees neither the system's answers nor

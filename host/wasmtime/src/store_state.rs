@@ -5,9 +5,9 @@ use std::future::Future;
 use std::pin::Pin;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
 use std::task::{Context, Poll, Waker};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use copyist_engine::{Cause, Limit};
+use copyist_engine::{Cancel, Cause, Limit};
 
 use crate::ticket::Interrupt;
 
@@ -16,17 +16,33 @@ use crate::ticket::Interrupt;
 pub(crate) struct StoreState {
     state: Mutex<State>,
     idle: Condvar,
+    /// Comes with the interrupt, for what waits and is no copy.
+    spent: Cancel,
 }
 
 #[derive(Default)]
 struct State {
     interrupted: bool,
     next: u64,
-    in_flight: HashMap<u64, Weak<dyn Interrupt>>,
+    in_flight: HashMap<u64, InFlight>,
     /// Of who runs the store and gives up when it is interrupted. Only one can.
     runner: Option<Waker>,
     /// Threads that wait for it to be empty, so that nobody makes a system call to wake none.
     waiting: usize,
+}
+
+struct InFlight {
+    copy: Weak<dyn Interrupt>,
+    holder: Holder,
+}
+
+/// Who holds a copy, and ends it by letting go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Holder {
+    /// A call of the guest, or the embedder.
+    Call,
+    /// The store's table, for the guest.
+    Job,
 }
 
 /// Ends what a store copies, from any thread, any number of times.
@@ -46,12 +62,13 @@ impl InterruptHandle {
     pub fn interrupt(&self) {
         let mut state = self.0.lock();
         state.interrupted = true;
-        let in_flight: Vec<_> = state.in_flight.values().filter_map(Weak::upgrade).collect();
+        let in_flight = state.those(|_| true);
         let runner = state.runner.take();
         drop(state);
         for copy in in_flight {
             copy.interrupt();
         }
+        self.0.spent.cancel();
         // Last, so that it finds what the guest makes of the others.
         if let Some(runner) = runner {
             runner.wake();
@@ -143,6 +160,7 @@ impl StoreState {
     pub(crate) fn enter(
         self: &Arc<Self>,
         most: usize,
+        holder: Holder,
         copy: &Arc<impl Interrupt + 'static>,
     ) -> Result<Place, Cause> {
         let mut state = self.lock();
@@ -157,15 +175,39 @@ impl StoreState {
         let number = state.next;
         state.next += 1;
         let copy = Arc::downgrade(copy);
-        state.in_flight.insert(number, copy);
+        state.in_flight.insert(number, InFlight { copy, holder });
         Ok(Place {
             store: self.clone(),
             number,
         })
     }
 
+    /// What the interrupt cancels.
+    pub(crate) fn spent(&self) -> Cancel {
+        self.spent.clone()
+    }
+
+    /// Cancels all jobs, for a store whose table goes away: they are dropped one by one, and must not
+    /// be waited for one by one.
+    pub(crate) fn abandon_jobs(&self, until: Instant) {
+        let jobs = self.lock().those(|holder| holder == Holder::Job);
+        for job in jobs {
+            job.abandon(until);
+        }
+    }
+
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    fn those(&self, are_meant: impl Fn(Holder) -> bool) -> Vec<Arc<dyn Interrupt>> {
+        let copies = self.in_flight.values();
+        copies
+            .filter(|in_flight| are_meant(in_flight.holder))
+            .filter_map(|in_flight| in_flight.copy.upgrade())
+            .collect()
     }
 }
 
@@ -200,6 +242,10 @@ mod tests {
         fn interrupt(&self) {
             self.0.fetch_add(1, Ordering::Relaxed);
         }
+
+        fn abandon(&self, _until: Instant) {
+            self.0.fetch_add(10, Ordering::Relaxed);
+        }
     }
 
     #[test]
@@ -207,11 +253,11 @@ mod tests {
         let store = Arc::new(StoreState::default());
         let handle = InterruptHandle::new(store.clone());
         let (first, ended, late) = <(Arc<Copy>, Arc<Copy>, Arc<Copy>)>::default();
-        let place = store.enter(8, &first).ok();
-        drop(store.enter(8, &ended));
+        let place = store.enter(8, Holder::Call, &first).ok();
+        drop(store.enter(8, Holder::Call, &ended));
         assert_eq!(handle.in_flight(), 1);
         handle.interrupt();
-        assert!(store.enter(8, &late).is_err());
+        assert!(store.enter(8, Holder::Call, &late).is_err());
         let counts = [&first, &ended, &late].map(|copy| copy.0.load(Ordering::Relaxed));
         assert_eq!(counts, [1, 0, 1]);
         // It is under way until it has cleaned up.
@@ -248,15 +294,29 @@ mod tests {
     }
 
     #[test]
+    fn a_table_that_goes_away_takes_the_jobs_with_it_and_no_call() {
+        let store = Arc::new(StoreState::default());
+        let (call, job, ended) = <(Arc<Copy>, Arc<Copy>, Arc<Copy>)>::default();
+        let _places = [
+            store.enter(8, Holder::Call, &call),
+            store.enter(8, Holder::Job, &job),
+        ];
+        drop(store.enter(8, Holder::Job, &ended));
+        store.abandon_jobs(Instant::now());
+        let counts = [&call, &job, &ended].map(|copy| copy.0.load(Ordering::Relaxed));
+        assert_eq!(counts, [0, 10, 0]);
+    }
+
+    #[test]
     fn a_place_is_free_again_when_its_copy_has_ended() {
         let store = Arc::new(StoreState::default());
         let copy = Arc::new(Copy::default());
-        let place = store.enter(1, &copy).ok();
+        let place = store.enter(1, Holder::Call, &copy).ok();
         assert!(matches!(
-            store.enter(1, &copy),
+            store.enter(1, Holder::Call, &copy),
             Err(Cause::Limit(Limit::Copies))
         ));
         drop(place);
-        assert!(store.enter(1, &copy).is_ok());
+        assert!(store.enter(1, Holder::Call, &copy).is_ok());
     }
 }

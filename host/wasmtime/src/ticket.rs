@@ -4,9 +4,13 @@ use std::future::Future;
 use std::pin::Pin;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use copyist_engine::{Cancel, Error};
+use copyist_engine::{Cancel, Error, Progress};
+use tokio::sync::Notify;
+
+/// What a grace is at the most, so that it can be added to any time.
+const LONGEST_GRACE: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// How a wait ended.
 #[derive(Debug)]
@@ -26,6 +30,7 @@ pub enum Ended<T> {
 pub struct Ticket<T> {
     shared: Arc<Shared<T>>,
     grace: Duration,
+    pub(crate) progress: Option<Progress>,
 }
 
 /// What the copy, its waiter and an interrupt share.
@@ -33,6 +38,8 @@ pub struct Ticket<T> {
 pub(crate) struct Shared<T> {
     state: Mutex<State<T>>,
     changed: Condvar,
+    /// As `changed`, for the pollables of a job, of which there may be any number.
+    settled: Notify,
     cancel: Cancel,
 }
 
@@ -42,14 +49,19 @@ struct State<T> {
     /// The outcome is there, or was and has been taken.
     ended: bool,
     interrupted: bool,
+    /// Nobody wants it any more, and whoever drops it waits no longer than this.
+    until: Option<Instant>,
     waker: Option<Waker>,
     /// Threads in a wait, so that nobody makes a system call to wake none.
     waiting: usize,
 }
 
-/// What an interrupt does to a copy, whatever the copy yields.
+/// What its store does to a copy, whatever the copy yields.
 pub(crate) trait Interrupt: Send + Sync {
     fn interrupt(&self);
+
+    /// Cancels it for a drop, which waits until then at the most. The first word counts.
+    fn abandon(&self, until: Instant);
 }
 
 impl<T> Ticket<T> {
@@ -60,14 +72,22 @@ impl<T> Ticket<T> {
                     outcome: None,
                     ended: false,
                     interrupted: false,
+                    until: None,
                     waker: None,
                     waiting: 0,
                 }),
                 changed: Condvar::new(),
+                settled: Notify::new(),
                 cancel,
             }),
-            grace,
+            grace: grace.min(LONGEST_GRACE),
+            progress: None,
         }
+    }
+
+    /// How far the copy has come. None of a read, and where it was refused at once.
+    pub fn progress(&self) -> Option<&Progress> {
+        self.progress.as_ref()
     }
 
     pub(crate) fn shared(&self) -> &Arc<Shared<T>> {
@@ -77,6 +97,29 @@ impl<T> Ticket<T> {
     /// Ends the copy; its outcome says `Cancelled` unless it had ended before. It does not wait.
     pub fn cancel(&self) {
         self.shared.cancel.cancel();
+    }
+
+    /// How it ended, any number of times; none while it is under way.
+    pub(crate) fn look(&self) -> Option<Ended<T>>
+    where
+        T: Clone,
+    {
+        let state = self.shared.lock();
+        if state.interrupted {
+            return Some(Ended::Interrupted);
+        }
+        state.outcome.clone().map(Ended::With)
+    }
+
+    /// Whether it has not ended and nobody has given it up.
+    pub(crate) fn is_wanted(&self) -> bool {
+        let state = self.shared.lock();
+        !state.is_settled() && state.until.is_none()
+    }
+
+    /// When a drop that begins now has waited for long enough.
+    pub(crate) fn end_of_grace(&self) -> Instant {
+        Instant::now() + self.grace
     }
 
     /// Blocks this thread until the copy has ended or its store is interrupted.
@@ -114,20 +157,22 @@ impl<T> Future for Ticket<T> {
 
 impl<T> Drop for Ticket<T> {
     fn drop(&mut self) {
+        self.shared.give_up(self.end_of_grace());
         let mut state = self.shared.lock();
         // An interrupt answers at once and leaves the rest to the copy's own thread.
-        if state.ended || state.interrupted {
+        let Some(until) = state.until.filter(|_| !state.is_settled()) else {
+            return;
+        };
+        let left = until.saturating_duration_since(Instant::now());
+        if left.is_zero() {
             return;
         }
-        self.shared.cancel.cancel();
         // There is no second wait after this one that a count too high would matter to.
         state.waiting += 1;
         drop(
             self.shared
                 .changed
-                .wait_timeout_while(state, self.grace, |state| {
-                    !state.ended && !state.interrupted
-                }),
+                .wait_timeout_while(state, left, |state| !state.is_settled()),
         );
     }
 }
@@ -139,6 +184,11 @@ impl<T> State<T> {
             return Some(Ended::Interrupted);
         }
         self.outcome.take().map(Ended::With)
+    }
+
+    /// Whether nobody has to wait any more.
+    fn is_settled(&self) -> bool {
+        self.ended || self.interrupted
     }
 }
 
@@ -158,8 +208,29 @@ impl<T> Shared<T> {
         if waiting {
             self.changed.notify_all();
         }
+        self.settled.notify_waiters();
         if let Some(waker) = waker {
             waker.wake();
+        }
+    }
+
+    fn give_up(&self, until: Instant) {
+        let mut state = self.lock();
+        if state.is_settled() || state.until.is_some() {
+            return;
+        }
+        state.until = Some(until);
+        // A copy that has not begun ends within the call.
+        drop(state);
+        self.cancel.cancel();
+    }
+
+    /// Waits until the copy has ended or its store is interrupted, and leaves the outcome.
+    pub(crate) async fn settled(&self) {
+        // Made before the look, so that what comes after that is heard.
+        let settled = self.settled.notified();
+        if !self.lock().is_settled() {
+            settled.await;
         }
     }
 
@@ -171,10 +242,15 @@ impl<T> Shared<T> {
 
 impl<T: Send> Interrupt for Shared<T> {
     fn interrupt(&self) {
-        self.cancel.cancel();
         let mut state = self.lock();
         state.interrupted = true;
         self.wake(state);
+        // Only now: a copy that waits ends at once by it, and nobody is to hear of that.
+        self.cancel.cancel();
+    }
+
+    fn abandon(&self, until: Instant) {
+        self.give_up(until);
     }
 }
 
@@ -247,6 +323,41 @@ mod tests {
             drop(ticket);
         });
         assert!(shared.lock().ended);
+    }
+
+    #[test]
+    fn a_copy_that_was_abandoned_is_waited_for_no_longer_than_was_said_first() {
+        let ticket: Ticket<u32> = Ticket::new(Duration::from_secs(3600), Cancel::new());
+        let shared = ticket.shared().clone();
+        assert!(ticket.is_wanted());
+        shared.abandon(Instant::now());
+        shared.abandon(ticket.end_of_grace());
+        assert!(shared.cancel.is_cancelled() && !ticket.is_wanted());
+        // It would wait an hour.
+        drop(ticket);
+        assert!(!shared.lock().ended);
+    }
+
+    #[test]
+    fn who_only_looks_leaves_the_outcome_and_is_told_of_it() {
+        let ticket = ticket();
+        let shared = ticket.shared().clone();
+        let wakes = Arc::new(Counter::default());
+        let waker = Waker::from(wakes.clone());
+        let mut context = Context::from_waker(&waker);
+        let mut waits = [(); 2].map(|()| Box::pin(shared.settled()));
+        for wait in &mut waits {
+            assert!(wait.as_mut().poll(&mut context).is_pending());
+        }
+        assert!(ticket.look().is_none());
+        shared.end(Ok(7));
+        assert_eq!(wakes.0.load(Ordering::Relaxed), 2);
+        for mut wait in waits {
+            assert!(wait.as_mut().poll(&mut context).is_ready());
+            assert!(matches!(ticket.look(), Some(Ended::With(Ok(7)))));
+        }
+        shared.interrupt();
+        assert!(matches!(ticket.look(), Some(Ended::Interrupted)));
     }
 
     #[test]

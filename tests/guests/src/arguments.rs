@@ -2,6 +2,7 @@
 
 use std::env;
 use std::str::FromStr;
+use std::time::Duration;
 
 use copyist_guest::{
     CopyOptions, Descriptor, Durability, ErrorCode, Existing, Preserve, Reflink, Sparse, Window,
@@ -71,8 +72,8 @@ impl Arguments {
     }
 
     /// Takes `--existing=refuse|skip|update|write`, `--replace`, `--reflink=auto|always|never`,
-    /// `--sparse=auto|always|never`, `--durability=none|each|end`, `--preserve=NAME,..`, `--require=NAME,..` and
-    /// `--window=SOURCE:[LENGTH]:DESTINATION`.
+    /// `--sparse=auto|always|never`, `--durability=none|each|end`, `--preserve=NAME,..`, `--require=NAME,..`,
+    /// `--window=SOURCE:[LENGTH]:DESTINATION`, `--zero-copy` and `--timeout=NANOSECONDS`.
     pub fn copy_options(&mut self) -> CopyOptions {
         let mut options = CopyOptions::new();
         options.replace(self.flag("replace"));
@@ -117,6 +118,10 @@ impl Arguments {
         }
         if let Some(window) = self.window() {
             options.window(window);
+        }
+        options.zero_copy(self.flag("zero-copy"));
+        if let Some(nanoseconds) = self.number("timeout") {
+            options.timeout(Duration::from_nanos(nanoseconds));
         }
         options
     }

@@ -22,7 +22,7 @@ wit_bindgen::generate!({
     generate_all,
     additional_derives: [PartialEq, Eq],
     // These hold handles, which do not compare.
-    additional_derives_ignore: ["destination", "location", "source"],
+    additional_derives_ignore: ["destination", "held-destination", "held-source", "location", "source"],
 });
 
 pub use copyist::copy::{copy, read, types};

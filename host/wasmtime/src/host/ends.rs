@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use copyist_engine::{
-    Base, Cause, Destination, Errno, Location, Options, Side, Source, Unsupported,
+    Base, Cause, Destination, Errno, Feed, Handle, Location, Options, Side, Source,
 };
 use wasmtime::Result;
 use wasmtime::component::Resource;
@@ -11,7 +11,9 @@ use wasmtime_wasi::filesystem::Descriptor;
 use wasmtime_wasi::p2::bindings::filesystem::types::PathFlags;
 
 use crate::bindings::types as wit;
+use crate::channel::{Held, Use};
 use crate::ctx::CopyCtxView;
+use crate::pump::Handles;
 use crate::rights::Rights;
 
 /// What stands behind the handle that a guest named. One that is no handle at all is the host's
@@ -20,50 +22,88 @@ pub(super) struct End<T> {
     pub(super) found: std::result::Result<(T, Rights), Cause>,
     /// The path that the guest gave, where it gave one.
     pub(super) path: Option<PathBuf>,
+    /// In use from now on, where it is a channel.
+    pub(super) channel: Option<Use>,
 }
 
 impl<T> End<T> {
-    /// A channel or a stream, which this version does not copy.
-    fn unsupported(side: Side) -> Self {
+    pub(super) fn without_path(found: std::result::Result<(T, Rights), Cause>) -> Self {
         Self {
-            found: Err(Unsupported::Kind(side).into()),
+            found,
             path: None,
+            channel: None,
         }
     }
 }
 
 impl CopyCtxView<'_> {
-    pub(super) fn source(&self, source: wit::Source) -> Result<End<Source>> {
+    /// Streams are noted in `lent`, since they are to be pumped.
+    pub(super) fn source(&self, source: wit::Source, lent: &mut Handles) -> Result<End<Source>> {
         match source {
             wit::Source::Path(location) => self.location(location, Side::Source, Source::Path),
             wit::Source::File(file) => self.file(&file, Side::Source, Source::File),
-            wit::Source::Channel(_) | wit::Source::Input(_) => Ok(End::unsupported(Side::Source)),
+            wit::Source::Channel(endpoint) => self.channel(&endpoint, Side::Source, Source::File),
+            wit::Source::Input(stream) => {
+                let feed = Feed::new();
+                lent.input = Some((stream, feed.clone()));
+                Ok(End::without_path(Ok((Source::Feed(feed), Rights::ALL))))
+            }
         }
     }
 
-    pub(super) fn destination(&self, destination: wit::Destination) -> Result<End<Destination>> {
+    /// As [`source`](Self::source).
+    pub(super) fn destination(
+        &self,
+        destination: wit::Destination,
+        lent: &mut Handles,
+    ) -> Result<End<Destination>> {
         match destination {
             wit::Destination::Path(location) => {
                 self.location(location, Side::Destination, Destination::Path)
             }
             wit::Destination::File(file) => self.file(&file, Side::Destination, Destination::File),
-            wit::Destination::Channel(_) | wit::Destination::Output(_) => {
-                Ok(End::unsupported(Side::Destination))
+            wit::Destination::Channel(endpoint) => {
+                self.channel(&endpoint, Side::Destination, Destination::File)
+            }
+            wit::Destination::Output(stream) => {
+                let feed = Feed::new();
+                lent.output = Some((stream, feed.clone()));
+                Ok(End::without_path(Ok((
+                    Destination::Feed(feed),
+                    Rights::ALL,
+                ))))
             }
         }
+    }
+
+    fn channel<T>(
+        &self,
+        endpoint: &Resource<Held>,
+        side: Side,
+        end: fn(Handle) -> T,
+    ) -> Result<End<T>> {
+        let channel = match self.table.get(endpoint)?.begin(side) {
+            Ok(channel) => channel,
+            Err(cause) => return Ok(End::without_path(Err(cause))),
+        };
+        Ok(End {
+            found: channel.handle().map(|handle| (end(handle), Rights::ALL)),
+            path: None,
+            channel: Some(channel),
+        })
     }
 
     fn file<T>(
         &self,
         file: &Resource<Descriptor>,
         side: Side,
-        end: fn(copyist_engine::Handle) -> T,
+        end: fn(Handle) -> T,
     ) -> Result<End<T>> {
         let found = match self.table.get(file)? {
             Descriptor::File(file) => Ok((end(file.file.clone()), Rights::of_file(file))),
             Descriptor::Dir(_) => Err(Cause::Io(side, Errno::ISDIR)),
         };
-        Ok(End { found, path: None })
+        Ok(End::without_path(found))
     }
 
     fn location<T>(
@@ -87,6 +127,7 @@ impl CopyCtxView<'_> {
         Ok(End {
             found,
             path: Some(path),
+            channel: None,
         })
     }
 

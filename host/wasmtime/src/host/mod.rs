@@ -3,6 +3,8 @@
 mod copy;
 mod endpoints;
 mod ends;
+mod held;
+mod jobs;
 mod options;
 mod read;
 
@@ -10,9 +12,6 @@ use wasmtime::component::{HasData, Linker};
 
 use crate::bindings::{copy as copy_bindings, read as read_bindings, sync, types};
 use crate::ctx::{CopyCtxView, CopyView};
-
-#[expect(unreachable_pub, reason = "the bindings want it public")]
-pub use endpoints::Endpoint;
 
 /// What the linker is told about a store's data.
 #[derive(Debug)]
@@ -50,5 +49,6 @@ pub fn add_to_linker_sync<T: CopyView + 'static>(linker: &mut Linker<T>) -> wasm
 
 fn add_shared<T: CopyView + 'static>(linker: &mut Linker<T>) -> wasmtime::Result<()> {
     crate::bindings::endpoints::add_to_linker::<T, CopyHost>(linker, T::copy)?;
+    crate::bindings::jobs::add_to_linker::<T, CopyHost>(linker, T::copy)?;
     types::add_to_linker::<T, CopyHost>(linker, T::copy)
 }

@@ -1,5 +1,7 @@
 //! The resource `options`: plain fields, each with a setter and a getter.
 
+use std::time::Duration;
+
 use copyist_engine::Options;
 use wasmtime::Result;
 use wasmtime::component::Resource;
@@ -91,6 +93,26 @@ impl types::HostOptions for CopyCtxView<'_> {
 
     fn window(&mut self, options: Resource<Options>) -> Result<Option<Window>> {
         Ok(self.table.get(&options)?.window.map(convert::window_out))
+    }
+
+    fn set_zero_copy(&mut self, options: Resource<Options>, value: bool) -> Result<()> {
+        self.table.get_mut(&options)?.zero_copy = value;
+        Ok(())
+    }
+
+    fn zero_copy(&mut self, options: Resource<Options>) -> Result<bool> {
+        Ok(self.table.get(&options)?.zero_copy)
+    }
+
+    fn set_timeout(&mut self, options: Resource<Options>, value: Option<u64>) -> Result<()> {
+        self.table.get_mut(&options)?.timeout = value.map(Duration::from_nanos);
+        Ok(())
+    }
+
+    fn timeout(&mut self, options: Resource<Options>) -> Result<Option<u64>> {
+        let timeout = self.table.get(&options)?.timeout;
+        // It was set in nanoseconds, so that it is none too many.
+        Ok(timeout.and_then(|timeout| u64::try_from(timeout.as_nanos()).ok()))
     }
 
     fn drop(&mut self, options: Resource<Options>) -> Result<()> {

@@ -1,31 +1,83 @@
-//! `read`: whole files, under both linkers.
+//! `read`: whole files and streams to their ends, under both linkers.
 
-use copyist_engine::{Cause, Errno, Options, Side};
+use copyist_engine::{
+    Cause, Destination, Errno, Error, Feed, Limit, Options, Request, Side, Summary,
+};
 use wasmtime::component::Resource;
 use wasmtime::{Result, Trap};
+use wasmtime_wasi::runtime::in_tokio;
 
 use crate::bindings::types::{Failure, Source};
 use crate::bindings::{read, sync};
+use crate::channel::Uses;
 use crate::convert;
-use crate::copier::{Copier, ReadRequest, refused};
+use crate::copier::{Copier, CopyRequest, ReadRequest, refused};
 use crate::ctx::CopyCtxView;
+use crate::pump::{Handles, Lent, Memory};
 use crate::report::What;
+use crate::rights::Rights;
 use crate::ticket::{Ended, Ticket};
+
+/// What a read came to before it is waited for.
+enum Submitted<'a, T> {
+    File(Ticket<T>),
+    /// A stream, whose bytes are collected as they come.
+    Stream(Box<Collecting<'a, T>>),
+}
+
+struct Collecting<'a, T> {
+    ticket: Ticket<Summary>,
+    lent: Lent<'a>,
+    convert: fn(Vec<u8>) -> std::result::Result<T, Cause>,
+}
+
+/// Both ways to read: into bytes, or into text.
+struct Kind<T> {
+    submit: fn(&Copier, ReadRequest) -> Ticket<T>,
+    convert: fn(Vec<u8>) -> std::result::Result<T, Cause>,
+}
+
+const BYTES: Kind<Vec<u8>> = Kind {
+    submit: Copier::submit_read,
+    convert: Ok,
+};
+
+const TEXT: Kind<String> = Kind {
+    submit: Copier::submit_read_text,
+    convert: |bytes| String::from_utf8(bytes).map_err(|_| Cause::NotUtf8),
+};
 
 impl CopyCtxView<'_> {
     fn submit_read<T: Send + 'static>(
-        &self,
+        &mut self,
         source: Source,
         options: Option<Resource<Options>>,
         limit: u64,
-        submit: fn(&Copier, ReadRequest) -> Ticket<T>,
-    ) -> Result<Ticket<T>> {
-        let window = self.options(options)?.window;
-        let source = self.source(source)?;
+        kind: Kind<T>,
+    ) -> Result<Submitted<'_, T>> {
+        let options = self.options(options)?;
+        let window = options.window;
+        let mut lent = Handles::default();
+        let mut source = self.source(source, &mut lent)?;
+        let mut uses = Uses::new(source.channel.take(), None);
         let why = match source.found {
             // A read has no destination to begin anywhere in.
             Ok(_) if window.is_some_and(|window| window.destination_offset != 0) => {
                 refused(Cause::Io(Side::Destination, Errno::INVAL), None)
+            }
+            Ok((source, rights)) if !(lent.is_empty() && uses.is_empty()) => {
+                let limit = limit.min(self.ctx.copier().max_read());
+                let mut options = Options {
+                    window,
+                    ..Options::default()
+                };
+                match uses.place(&mut options) {
+                    Ok(()) => {
+                        let ends = (source, rights, uses);
+                        return self.collect(ends, options, limit, lent, kind.convert);
+                    }
+                    Err(cause) => refused(cause, None),
+                }
             }
             Ok((source, rights)) => {
                 let request = ReadRequest {
@@ -34,11 +86,90 @@ impl CopyCtxView<'_> {
                     window,
                     limit,
                 };
-                return Ok(submit(self.ctx.copier(), request));
+                return Ok(Submitted::File((kind.submit)(self.ctx.copier(), request)));
             }
             Err(cause) => refused(cause, source.path.clone()),
         };
-        Ok(self.ctx.copier().refuse(What::Read, source.path, None, why))
+        let copier = self.ctx.copier();
+        Ok(Submitted::File(copier.refuse(
+            What::Read,
+            source.path,
+            None,
+            why,
+        )))
+    }
+
+    /// Reads a stream to its end, as a copy into memory.
+    fn collect<T>(
+        &mut self,
+        (source, rights, uses): (copyist_engine::Source, Rights, Uses),
+        options: Options,
+        limit: u64,
+        lent: Handles,
+        convert: fn(Vec<u8>) -> std::result::Result<T, Cause>,
+    ) -> Result<Submitted<'_, T>> {
+        let feed = Feed::new();
+        let request = CopyRequest {
+            request: Request {
+                source,
+                destination: Destination::Feed(feed.clone()),
+                options,
+            },
+            source_rights: rights,
+            destination_rights: Rights::ALL,
+        };
+        let ticket = self.ctx.copier().submit_as(What::Read, request, uses);
+        let mut lent = Lent::take(self.table, lent)?;
+        let memory = Memory {
+            limit,
+            ..Memory::default()
+        };
+        lent.streams.memory = Some((memory, feed));
+        Ok(Submitted::Stream(Box::new(Collecting {
+            ticket,
+            lent,
+            convert,
+        })))
+    }
+}
+
+impl<T> Collecting<'_, T> {
+    async fn end(mut self: Box<Self>) -> Result<Ended<T>> {
+        let ended = self.lent.streams.carry(self.ticket).await?;
+        let memory = self.lent.streams.memory.take().map(|(memory, _)| memory);
+        let memory = memory.unwrap_or_default();
+        Ok(match ended {
+            Ended::Interrupted => Ended::Interrupted,
+            Ended::With(Err(mut error)) => {
+                if memory.is_over {
+                    error.cause = Cause::Limit(Limit::ReadSize);
+                }
+                Ended::With(Err(error))
+            }
+            Ended::With(Ok(done)) => {
+                Ended::With((self.convert)(memory.bytes).map_err(|cause| Error {
+                    cause,
+                    path: None,
+                    done,
+                }))
+            }
+        })
+    }
+}
+
+impl<T: Send> Submitted<'_, T> {
+    async fn end(self) -> Result<Ended<T>> {
+        match self {
+            Self::File(ticket) => Ok(ticket.await),
+            Self::Stream(collecting) => collecting.end().await,
+        }
+    }
+
+    fn wait(self) -> Result<Ended<T>> {
+        match self {
+            Self::File(ticket) => Ok(ticket.wait()),
+            Self::Stream(collecting) => in_tokio(collecting.end()),
+        }
     }
 }
 
@@ -57,8 +188,9 @@ impl read::Host for CopyCtxView<'_> {
         limit: u64,
     ) -> Result<Result<Vec<u8>, Failure>> {
         answer(
-            self.submit_read(source, options, limit, Copier::submit_read)?
-                .await,
+            self.submit_read(source, options, limit, BYTES)?
+                .end()
+                .await?,
         )
     }
 
@@ -69,8 +201,9 @@ impl read::Host for CopyCtxView<'_> {
         limit: u64,
     ) -> Result<Result<String, Failure>> {
         answer(
-            self.submit_read(source, options, limit, Copier::submit_read_text)?
-                .await,
+            self.submit_read(source, options, limit, TEXT)?
+                .end()
+                .await?,
         )
     }
 }
@@ -82,10 +215,7 @@ impl sync::read::Host for CopyCtxView<'_> {
         options: Option<Resource<Options>>,
         limit: u64,
     ) -> Result<Result<Vec<u8>, Failure>> {
-        answer(
-            self.submit_read(source, options, limit, Copier::submit_read)?
-                .wait(),
-        )
+        answer(self.submit_read(source, options, limit, BYTES)?.wait()?)
     }
 
     fn text(
@@ -94,9 +224,6 @@ impl sync::read::Host for CopyCtxView<'_> {
         options: Option<Resource<Options>>,
         limit: u64,
     ) -> Result<Result<String, Failure>> {
-        answer(
-            self.submit_read(source, options, limit, Copier::submit_read_text)?
-                .wait(),
-        )
+        answer(self.submit_read(source, options, limit, TEXT)?.wait()?)
     }
 }

@@ -128,7 +128,7 @@ fn handles(directory: &str, dir: &Descriptor) {
         say(format_args!("{name}: {copied:?}"));
     }
     let (input, output) = (get_stdin(), get_stdout());
-    let copied = copy::transfer(&Source::Input(&input), &to(dir, "never"), None);
+    let copied = copy::transfer(&Source::Input(&input), &to(dir, "from stream"), None);
     say(format_args!("a stream as source: {copied:?}"));
     let copied = copy::transfer(&from(dir, "a"), &Destination::Output(&output), None);
     say(format_args!("a stream as destination: {copied:?}"));

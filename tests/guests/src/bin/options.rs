@@ -61,6 +61,10 @@ fn main() {
         None,
     ];
     keeps(&options, Options::set_window, Options::window, windows);
+    let copies = [true, false, true];
+    keeps(&options, Options::set_zero_copy, Options::zero_copy, copies);
+    let timeouts = [Some(0), Some(1_500_000_001), Some(u64::MAX), None];
+    keeps(&options, Options::set_timeout, Options::timeout, timeouts);
 
     // None of it has become another's.
     assert_eq!(options.existing(), Existing::Skip);
@@ -90,4 +94,6 @@ fn are_new(options: &Options) {
     assert_eq!(options.preserve(), Preserve::empty());
     assert_eq!(options.require(), Preserve::empty());
     assert_eq!(options.window(), None);
+    assert!(!options.zero_copy());
+    assert_eq!(options.timeout(), None);
 }

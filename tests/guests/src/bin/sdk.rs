@@ -6,10 +6,11 @@ use std::path::Path;
 use std::{env, fs, io};
 
 use copyist_guest::{
-    Cause, CopyOptions, ErrorCode, Existing, Limit, Location, ReadOptions, Side, Window,
+    Cause, CopyOptions, ErrorCode, Existing, Job, Limit, Location, ReadOptions, Side, Window,
 };
 use copyist_test_guests::{Arguments, open};
 use wasip2::filesystem::types::{DescriptorFlags, OpenFlags};
+use wasip2::io::poll::poll;
 
 fn main() -> Result<(), Box<dyn Error>> {
     let [directory] = Arguments::from_env().paths();
@@ -20,6 +21,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     copies_and_reads(&a, &b)?;
     keeps_what_exists(&a, &b)?;
     takes_handles(&directory.to_string_lossy())?;
+    starts_jobs(directory, &a)?;
     explains_failures(directory, &a)?;
     follows_the_working_directory(directory)
 }
@@ -88,6 +90,51 @@ fn takes_handles(directory: &str) -> Result<(), Box<dyn Error>> {
     let same = copyist_guest::copy((&dir, "d"), (&dir, "d")).expect_err("both ends are one file");
     assert_eq!(same.cause(), &Cause::SameFile);
     assert_eq!(copyist_guest::read((&dir, "d"))?.len(), 15);
+    Ok(())
+}
+
+fn starts_jobs(directory: &Path, a: &Path) -> Result<(), Box<dyn Error>> {
+    let names = ["g", "h"].map(|name| directory.join(name));
+    let jobs = [
+        copyist_guest::start(a, &names[0])?,
+        CopyOptions::new().replace(true).start(a, &names[1])?,
+    ];
+    let ready = jobs.each_ref().map(Job::subscribe);
+    for (job, name) in jobs.iter().zip(&names) {
+        assert_eq!(job.wait()?.bytes, 15);
+        assert_eq!(fs::read_to_string(name)?, "tea and copies\n");
+        let progress = job.progress();
+        assert_eq!(
+            (progress.bytes, progress.total, progress.entries),
+            (15, Some(15), 1)
+        );
+        assert!(job.is_finished());
+        // The outcome stays.
+        job.cancel();
+        assert_eq!(job.wait()?.files, 1);
+    }
+    assert_eq!(poll(&[&ready[0], &ready[1]]), [0, 1]);
+
+    let failed = copyist_guest::start(directory.join("absent"), &names[0])?;
+    for _ in 0..2 {
+        let error = failed.wait().expect_err("there is no source");
+        assert_eq!(
+            (error.kind(), error.side()),
+            (io::ErrorKind::NotFound, Some(Side::Source))
+        );
+        assert!(error.path().is_some_and(|path| path.ends_with("absent")));
+    }
+    let error = copyist_guest::start(a, "/nowhere/granted").expect_err("no directory is granted");
+    assert_eq!(error.side(), Some(Side::Destination));
+    // Handles are the job's own.
+    let handle = open(
+        &a.to_string_lossy(),
+        OpenFlags::empty(),
+        DescriptorFlags::READ,
+    )?;
+    let job = copyist_guest::start(&handle, &names[0])?;
+    drop(handle);
+    assert_eq!(job.wait()?.bytes, 15);
     Ok(())
 }
 
