@@ -5,6 +5,8 @@ use std::time::Duration;
 
 use clap::{Parser, Subcommand, ValueEnum};
 
+use crate::endpoints;
+
 /// Lets WebAssembly components copy files at the speed of the host.
 #[derive(Debug, Parser)]
 #[command(name = "copyist", version, propagate_version = true)]
@@ -31,6 +33,9 @@ Examples:
   Copy out of one directory into another, which the guest sees as /in and /out:
     copyist run --ro-dir photos::/in --dir backup::/out plugin.wasm /out /in/cat.jpg
 
+  Copy what comes from one program to another, with the guest in between:
+    tar c photos | copyist run --endpoint in=stdin --endpoint out:w=backup.tar plugin.wasm
+
   No more than a gigabyte and no longer than a minute, with a report of each copy:
     copyist run --dir . --max-bytes 1GiB --timeout 1m --report json plugin.wasm copies a b";
 
@@ -50,6 +55,24 @@ pub(crate) struct Run {
     /// As --dir, but nothing in it can be changed: it can be copied from, not to.
     #[arg(long = "ro-dir", value_name = "HOST[::GUEST]")]
     pub(crate) read_only_dirs: Vec<Preopen>,
+
+    /// Let the guest open a pipe, a socket, a terminal or a file under a name, to copy from and to
+    ///
+    /// END is one of:
+    ///   stdin, stdout   of this command; the guest's own is empty then, or leads nowhere
+    ///   fd:N            a descriptor that this command inherits
+    ///   unix:PATH       a connection to a socket
+    ///   tcp:HOST:PORT   a connection
+    ///   PATH            a FIFO, a device or a file: read, unless :w after the name (as > in a
+    ///                   shell) or :rw (as <>) says otherwise; a device also written
+    /// What is opened is narrowed by :r, :w or :rw after the name. A FIFO that is written waits for
+    /// its reader before the guest starts.
+    #[arg(
+        long = "endpoint",
+        value_name = "NAME[:r|:w|:rw]=END",
+        verbatim_doc_comment
+    )]
+    pub(crate) endpoints: Vec<endpoints::Grant>,
 
     /// Set a variable in the guest's environment, which is empty otherwise
     ///

@@ -1,11 +1,14 @@
 //! The `copyist` command, as a library so that another program can be it.
 
 mod args;
+mod bars;
 mod component;
+mod endpoints;
 mod exit;
 mod messages;
 mod report;
 mod run;
+mod screen;
 mod store;
 mod watchdog;
 
@@ -38,6 +41,7 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
             Err(error) => exit::fail(&error),
         },
     };
+    bars::end(watchdog::GRACE);
     messages::flush(watchdog::GRACE);
     status
 }

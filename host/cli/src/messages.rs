@@ -7,6 +7,8 @@ use std::sync::OnceLock;
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::time::Duration;
 
+use crate::screen::Screen;
+
 enum Message {
     Line(Vec<u8>),
     /// Tells that all before it is written.
@@ -64,6 +66,10 @@ fn write_all(messages: &Receiver<Message>) {
 }
 
 fn write(line: &[u8]) {
+    let write = || std::io::stderr().lock().write_all(line);
     // A reader that went away is no reason to fail.
-    let _ = std::io::stderr().lock().write_all(line);
+    let _ = match Screen::shared() {
+        Some(screen) => screen.write(line, write),
+        None => write(),
+    };
 }

@@ -1,6 +1,6 @@
 //! `copyist run`.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use copyist_wasmtime::{EpochClock, InterruptHandle};
 use wasmtime::{Result, Store, Trap, bail};
@@ -9,6 +9,7 @@ use wasmtime_wasi::p2::bindings::CommandPre;
 
 use crate::args::Run;
 use crate::component;
+use crate::endpoints;
 use crate::exit::Exit;
 use crate::messages;
 use crate::store::State;
@@ -27,12 +28,21 @@ pub(crate) fn run(run: &Run) -> Result<Exit> {
             run.component().display()
         );
     };
-    let state = State::new(run)?;
+    let begun = Instant::now();
+    let Some(endpoints) = endpoints::open(&run.endpoints, run.timeout)? else {
+        messages::complain(format_args!(
+            "an endpoint waits for its other side; --timeout gives it longer"
+        ));
+        return Ok(Exit::TimedOut);
+    };
+    let left = |timeout: Duration| timeout.saturating_sub(begun.elapsed());
+    let timeout = run.timeout.map(left);
+    let state = State::new(run, endpoints)?;
     let copies = state.copy.interrupt_handle();
     let mut store = Store::new(&engine, state);
     let owning = |_| EpochClock::owning(&engine, PERIOD);
-    let clock = run.timeout.map(owning).transpose()?;
-    let watchdog = run.timeout.map(watchdog::start).transpose()?;
+    let clock = timeout.map(owning).transpose()?;
+    let watchdog = timeout.map(watchdog::start).transpose()?;
     let call = async |store: &mut Store<State>| {
         let command = command.instantiate_async(&mut *store).await?;
         command.wasi_cli_run().call_run(store).await
@@ -41,7 +51,7 @@ pub(crate) fn run(run: &Run) -> Result<Exit> {
         .enable_all()
         .build()?;
     let ended = runtime.block_on(async {
-        match run.timeout.zip(clock) {
+        match timeout.zip(clock) {
             Some((timeout, clock)) => clock.run(&mut store, timeout, call).await,
             None => {
                 // Nothing ticks.

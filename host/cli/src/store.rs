@@ -1,12 +1,17 @@
 //! What the store of a run holds.
 
-use copyist_wasmtime::{CopyCtx, CopyCtxView, CopyView};
+use std::io::{self, IsTerminal};
+
+use copyist_wasmtime::{CopyCtx, CopyCtxBuilder, CopyCtxView, CopyView};
 use wasmtime::component::ResourceTable;
 use wasmtime::{Result, bail};
 use wasmtime_wasi::{FsPerms, WasiCtx, WasiCtxView, WasiView};
 
 use crate::args::{Grant, Preopen, ReportFormat, Run};
+use crate::bars;
+use crate::endpoints::{Grant as Granted, Opened};
 use crate::report;
+use crate::screen::GuestStream;
 
 pub(crate) struct State {
     wasi: WasiCtx,
@@ -15,11 +20,35 @@ pub(crate) struct State {
 }
 
 impl State {
-    /// What the command line grants.
-    pub(crate) fn new(run: &Run) -> Result<Self> {
+    /// What the command line grants, with the endpoints opened.
+    pub(crate) fn new(run: &Run, endpoints: Opened) -> Result<Self> {
         let mut wasi = WasiCtx::builder();
         // One guest, and a watchdog on a thread of its own: nothing else needs this thread.
         wasi.inherit_stdio().allow_blocking_current_thread(true);
+        let mut copy = copy(run);
+        // The lines of a report are for a program, whatever the terminal.
+        let has = |is_it: fn(&Granted) -> bool| run.endpoints.iter().any(is_it);
+        let has_stdout = has(Granted::is_stdout);
+        if run.report.is_none()
+            && !(has_stdout && io::stdout().is_terminal())
+            && let Some(bars) = bars::start()
+        {
+            copy.on_start(bars);
+            if io::stdout().is_terminal() {
+                wasi.stdout(GuestStream::Output);
+            }
+            wasi.stderr(GuestStream::Errors);
+        }
+        // Both would take from one stream, or write into each other's bytes.
+        if has(Granted::is_stdin) {
+            wasi.stdin(io::empty());
+        }
+        if has_stdout {
+            wasi.stdout(io::empty());
+        }
+        for (name, endpoint) in endpoints {
+            copy.endpoint(name, endpoint);
+        }
         wasi.arg(run.component().to_string_lossy())
             .args(run.arguments());
         for variable in &run.variables {
@@ -52,13 +81,13 @@ impl State {
         }
         Ok(Self {
             wasi: wasi.build(),
-            copy: copy(run),
+            copy: copy.build(),
             table: ResourceTable::new(),
         })
     }
 }
 
-fn copy(run: &Run) -> CopyCtx {
+fn copy(run: &Run) -> CopyCtxBuilder {
     let mut copy = CopyCtx::builder();
     if let Some(bytes) = run.max_bytes {
         copy.max_total_bytes(bytes.as_u64());
@@ -78,7 +107,7 @@ fn copy(run: &Run) -> CopyCtx {
             copy.on_copy(report::json);
         }
     }
-    copy.build()
+    copy
 }
 
 impl WasiView for State {

@@ -5,6 +5,7 @@
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::Duration;
 
+use crate::bars;
 use crate::exit::Exit;
 use crate::messages;
 
@@ -23,6 +24,7 @@ pub(crate) fn start(timeout: Duration) -> std::io::Result<Watchdog> {
         .name("copyist-watchdog".to_owned())
         .spawn(move || {
             if ended.recv_timeout(timeout.saturating_add(GRACE)) == Err(RecvTimeoutError::Timeout) {
+                bars::end(GRACE);
                 timed_out(timeout);
                 messages::flush(GRACE);
                 #[expect(clippy::exit, reason = "the main thread will not come back to do it")]

@@ -11,7 +11,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
 
 /// As long as any command of these tests may take, a first compilation and a busy machine counted in.
-const PATIENCE: Duration = Duration::from_secs(120);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(120);
 
 /// `copyist` with these arguments, in an environment of its own but for the cache of compiled
 /// components, which the tests share.

@@ -32,6 +32,8 @@ fn the_help_of_run_names_every_option_and_every_status() {
     for word in [
         "--dir <HOST[::GUEST]>",
         "--ro-dir <HOST[::GUEST]>",
+        "--endpoint <NAME[:r|:w|:rw]=END>",
+        "tcp:HOST:PORT",
         "--env <NAME[=VALUE]>",
         "--timeout <DURATION>",
         "--max-bytes <N>",

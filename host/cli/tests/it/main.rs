@@ -5,10 +5,13 @@
     reason = "what a test does outside of its functions fails it too"
 )]
 
+mod bars;
 mod command;
+mod endpoints;
 mod failures;
 mod grants;
 mod help;
 mod reports;
 mod status;
+mod terminal;
 mod timeouts;
