@@ -205,6 +205,7 @@ fn wasmtime_9188_a_cancel_ends_every_wait() {
     });
 }
 
+// https://github.com/bytecodealliance/wasmtime/issues/9188
 #[test]
 fn wasmtime_9188_the_time_given_ends_every_wait() {
     all_cases(|place, case| {

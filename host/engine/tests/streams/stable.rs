@@ -100,6 +100,7 @@ fn systemd_29044_a_later_write_to_the_source_never_shows() {
 }
 
 /// Whoever allows it gives the file's own pages away, and so it is not what is done by default.
+// https://github.com/systemd/systemd/issues/29044
 #[test]
 fn systemd_29044_where_pages_may_be_passed_on_it_does_show() {
     let options = Options {
