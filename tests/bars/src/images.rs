@@ -63,22 +63,32 @@ impl Kind {
 
 /// Starts this process once more, in a namespace of its own, where that may be.
 pub(crate) fn enter() -> Result<()> {
-    if reason_for_none().is_some() || env::var_os(ENTERED).is_some() {
+    let is_root = cfg!(target_os = "linux") && rustix::process::geteuid().is_root();
+    if !is_root || env::var_os(ENTERED).is_some() {
         return Ok(());
     }
-    let error = Command::new("unshare")
-        .args(["--mount", "--propagation", "private"])
+    let unshare = || {
+        let mut command = Command::new("unshare");
+        command.args(["--mount", "--propagation", "private"]);
+        command
+    };
+    // Root of a container often may not.
+    if run(unshare().arg("true")).is_err() {
+        return Ok(());
+    }
+    let error = unshare()
         .arg(env::current_exe()?)
         .args(env::args_os().skip(1))
         .env(ENTERED, "")
         .exec();
-    Err(error).context("no mount namespace by unshare(1)")
+    Err(error).context("unshare")
 }
 
 /// Why there can be no images here.
 pub(crate) fn reason_for_none() -> Option<&'static str> {
-    let is_root = cfg!(target_os = "linux") && rustix::process::geteuid().is_root();
-    (!is_root).then_some("it needs root on Linux")
+    env::var_os(ENTERED)
+        .is_none()
+        .then_some("it needs root on Linux, with a mount namespace")
 }
 
 /// A file system, with a directory on it for what is measured.
@@ -91,8 +101,8 @@ pub(crate) struct Image {
 
 impl Image {
     pub(crate) fn make(kind: Kind) -> Result<Self> {
-        if env::var_os(ENTERED).is_none() {
-            bail!("this process has no mount namespace of its own");
+        if let Some(why) = reason_for_none() {
+            bail!("{why}");
         }
         let room = Path::new(ROOM);
         // For the image, and for what it is mounted on.

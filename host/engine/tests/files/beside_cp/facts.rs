@@ -13,14 +13,15 @@ use rustix::io::Errno;
 #[derive(Debug)]
 pub(super) struct Facts {
     pub(super) named: BTreeMap<String, String>,
-    /// What is allocated to it, in units of 512 bytes, once it is on the disk.
+    /// What is allocated to it, in units of 512 bytes.
     pub(super) blocks: u64,
 }
 
 impl Facts {
     pub(super) fn of(path: &Path) -> Self {
-        // A file system may not know what it will allocate before.
-        rustix::fs::fsync(File::open(path).unwrap()).unwrap();
+        // What is allocated may not be decided until it is written back, which this question makes
+        // it be, without the flush of a disk that fsync(2) waits for. A tmpfs has no answer.
+        let _ = copyist_bed::shares_storage(&File::open(path).unwrap());
         let metadata = fs::symlink_metadata(path).unwrap();
         let mut named = BTreeMap::from(
             [
