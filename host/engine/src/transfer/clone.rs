@@ -60,19 +60,23 @@ impl Transfer {
         }
         target.fills();
         let mut made = sys.stat(target.fd()?).map_err(at_destination)?;
-        // An old file that was as long tells nothing by its length: where the source shrank before the
-        // call, its own bytes are left behind what was shared.
-        let mut whole = made.size == size && target.least_length() < size;
+        let old = target.least_length();
+        let mut whole = made.size == size && old < size;
         if !whole {
             // The source grew or shrank, or the clone is cut short
-            // (https://github.com/openzfs/zfs/issues/15728), or the old file was longer.
+            // (https://github.com/openzfs/zfs/issues/15728), or the old file was as long.
             let now = sys.stat(source).map_err(at_source)?.size;
             self.summary.changed = now != size;
-            // What it has beyond the source is the old file's only if that was so long.
-            if made.size == target.least_length() && target.cut(sys, now)? {
-                made.size = now;
+            if made.size == old && old > 0 {
+                // Behind what is shared stand its own bytes, and its length does not tell where. What
+                // the source had both before and after is shared.
+                whole = now <= size;
+                if whole && target.cut(sys, now)? {
+                    made.size = now;
+                }
+            } else {
+                whole = now == made.size;
             }
-            whole = now == made.size;
         }
         // What it has grown by counts too.
         if !whole || self.allowance.ask_for_all(made.size).is_err() {

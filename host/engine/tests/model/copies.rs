@@ -7,7 +7,7 @@ use crate::draw;
 use crate::oracle;
 
 proptest! {
-    #![proptest_config(config(4000))]
+    #![proptest_config(config(5000))]
 
     #[test]
     fn a_copy_is_what_the_model_says(case in draw::case()) {

@@ -169,11 +169,50 @@ fn a_source_that_shrinks_before_it_is_cloned_leaves_nothing_old() {
             habits: clones(),
             old: Layout(vec![(Stretch::Data, old)]),
             to: OVER_OLD,
-            rules: vec![at(Op::Clone, 1, Fault::Source(Change::Shrink(10_000)))],
+            rules: vec![at(
+                Op::Clone,
+                1,
+                Fault::Source(Change::Shrink(50_000 - 10 * BLOCK)),
+            )],
             ..Case::default()
         });
-        assert_eq!((summary.bytes, summary.changed), (40_000, true), "{old}");
+        let numbers = (summary.bytes, summary.shared, summary.changed);
+        assert_eq!(numbers, (10 * BLOCK, 10 * BLOCK, true), "{old}");
     }
+}
+
+/// The same, where it grows after it was cloned, to just the length that the old file had.
+#[test]
+fn a_source_that_grows_after_it_was_cloned_leaves_nothing_old() {
+    let summary = copied(&Case {
+        habits: clones(),
+        source: Layout(vec![(Stretch::Data, 10 * BLOCK)]),
+        old: Layout(vec![(Stretch::Data, 15 * BLOCK)]),
+        to: OVER_OLD,
+        rules: vec![at(Op::Stat, 4, Fault::Source(Change::Grow(5 * BLOCK)))],
+        ..Case::default()
+    });
+    assert_eq!((summary.bytes, summary.changed), (15 * BLOCK, true));
+}
+
+/// Nothing that the properties found: they rarely come to a clone in pieces that lies.
+#[test]
+fn a_piece_that_is_said_to_be_shared_and_is_not_is_copied() {
+    let summary = copied(&Case {
+        habits: clones(),
+        source: Layout(vec![(Stretch::Data, 10 * BLOCK)]),
+        options: Options {
+            bounded_calls: true,
+            tuning: Tuning {
+                call_size: NonZeroUsize::new(8192),
+                ..Tuning::default()
+            },
+            ..Options::default()
+        },
+        rules: vec![at(Op::CloneRange, 2, Fault::Nothing)],
+        ..Case::default()
+    });
+    assert_eq!((summary.bytes, summary.shared), (10 * BLOCK, 8192));
 }
 
 /// The old file was emptied after a clone that was none, and taken to be as long as before.
@@ -181,8 +220,8 @@ fn a_source_that_shrinks_before_it_is_cloned_leaves_nothing_old() {
 fn a_hole_at_the_end_is_there_after_a_clone_that_was_none() {
     copied(&Case {
         habits: clones(),
-        source: Layout(vec![(Stretch::Data, 10_000), (Stretch::Hole, 50_000)]),
-        old: Layout(vec![(Stretch::Data, 60_000)]),
+        source: Layout(vec![(Stretch::Data, BLOCK), (Stretch::Hole, 9 * BLOCK)]),
+        old: Layout(vec![(Stretch::Data, 10 * BLOCK)]),
         to: OVER_OLD,
         rules: vec![
             at(Op::Clone, 1, Fault::Source(Change::Grow(BLOCK))),
@@ -289,6 +328,27 @@ fn a_hole_that_is_cut_off_changes_no_byte_of_an_old_file() {
         });
         assert_eq!((summary.bytes, summary.changed), (0, true));
     }
+}
+
+/// The same, where the source is cut once the old file's bytes gave way.
+#[test]
+fn a_hole_that_was_made_counts_whatever_becomes_of_the_source() {
+    let summary = copied(&Case {
+        source: Layout(vec![(Stretch::Data, BLOCK), (Stretch::Hole, 10 * BLOCK)]),
+        to: OVER_OLD,
+        options: Options {
+            window: window(BLOCK, 10 * BLOCK, 100),
+            reflink: Reflink::Never,
+            ..Options::default()
+        },
+        rules: vec![at(
+            Op::PunchHole,
+            1,
+            Fault::Source(Change::Shrink(10 * BLOCK)),
+        )],
+        ..Case::default()
+    });
+    assert_eq!(summary.bytes, 10 * BLOCK);
 }
 
 /// Where nothing old is to make room for it, the longest hole there can be is one step.

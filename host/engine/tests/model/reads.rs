@@ -15,6 +15,9 @@ use crate::oracle::{Verdict, ensure, refused};
 use crate::schedule::{Change, Fault, Op, When};
 use crate::world::Says;
 
+/// More calls than the longest read makes, with all that may go wrong.
+const MOST_CALLS: usize = 3000;
+
 /// A case, of which the source is read, and how much it may be.
 #[derive(Clone, Debug)]
 struct Reading {
@@ -49,6 +52,7 @@ fn check(reading: &Reading) -> Verdict {
             },
         },
     };
+    stage.world.state().schedule.at_most(MOST_CALLS);
     let answer = read_in(&stage.environment, &request, &Cancel::new());
     reading.verdict(&stage, &answer).map_err(|complaint| {
         let length = answer.as_ref().map(Vec::len);

@@ -168,21 +168,42 @@ pub(crate) struct Fired {
     pub(crate) fault: Fault,
 }
 
+/// More calls than any copy or read of these tests makes.
+const MOST: usize = 100_000;
+/// What every call answers once there were too many.
+pub(crate) const SPUN: Errno = Errno::NOTRECOVERABLE;
+
 /// The rules, and what came of them.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub(crate) struct Schedule {
     rules: Vec<Rule>,
     counts: HashMap<Op, usize>,
+    /// More calls than this all fail.
+    most: usize,
     calls: usize,
     fired: Vec<Fired>,
+}
+
+impl Default for Schedule {
+    fn default() -> Self {
+        Self::new(Vec::new())
+    }
 }
 
 impl Schedule {
     pub(crate) fn new(rules: Vec<Rule>) -> Self {
         Self {
             rules,
-            ..Self::default()
+            counts: HashMap::new(),
+            most: MOST,
+            calls: 0,
+            fired: Vec::new(),
         }
+    }
+
+    /// Lets no more calls pass than so many.
+    pub(crate) fn at_most(&mut self, calls: usize) {
+        self.most = calls;
     }
 
     /// Takes some faults out.
@@ -213,6 +234,9 @@ impl Schedule {
         *count += 1;
         let (count, calls) = (*count, self.calls);
         let mut faults = Vec::new();
+        if calls > self.most {
+            faults.push(Fault::Fail(SPUN));
+        }
         for rule in &self.rules {
             let is_now = match rule.when {
                 When::Call(n) => n == calls,

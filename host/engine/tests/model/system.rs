@@ -32,7 +32,9 @@ impl World {
             let turn = match fault {
                 Fault::Fail(errno) if self.may_fail(op, side, of_name, errno) => Turn::Fails(errno),
                 Fault::Short(most) if op.counts_bytes() => Turn::Goes(most),
-                Fault::Nothing if op.counts_bytes() || op == Op::Clone => Turn::Nothing,
+                Fault::Nothing if op.counts_bytes() || matches!(op, Op::Clone | Op::CloneRange) => {
+                    Turn::Nothing
+                }
                 Fault::CutShort if op == Op::Clone => Turn::CutShort,
                 // Whoever is known to be right about holes is.
                 Fault::Nonsense(answer)
@@ -613,12 +615,12 @@ impl World {
         length: u64,
     ) -> Result<()> {
         let (mut state, from, to, turn) = self.between(op, source, destination)?;
+        self.clones(&state, from, to)?;
         // A lie that shows in nothing but the bytes is beyond any copier.
-        let shows = state.content(to)?.size() == 0;
+        let shows = state.content(to)?.size() <= to_offset;
         if matches!(turn, Turn::Nothing) && shows {
             return Ok(());
         }
-        self.clones(&state, from, to)?;
         if state.opened(destination)?.flags.contains(OFlags::APPEND) {
             return Err(Errno::BADF);
         }
