@@ -57,20 +57,31 @@ pub(super) trait Task: Send + fmt::Debug {
 
 type Done<T> = Box<dyn FnOnce(Result<T, Error>) + Send>;
 
-/// Calls its function once: with an outcome, or with a panic's if it is dropped without.
-struct Caller<T>(Option<Done<T>>);
+/// Calls its function once, when it is dropped: with the outcome that it was told, or with a panic's.
+struct Caller<T> {
+    done: Option<Done<T>>,
+    outcome: Option<Result<T, Error>>,
+}
 
 impl<T> Caller<T> {
-    fn tell(&mut self, outcome: Result<T, Error>) {
-        if let Some(done) = self.0.take() {
-            done(outcome);
+    fn new(done: Done<T>) -> Self {
+        Self {
+            done: Some(done),
+            outcome: None,
         }
+    }
+
+    fn tell(&mut self, outcome: Result<T, Error>) {
+        self.outcome.get_or_insert(outcome);
     }
 }
 
 impl<T> Drop for Caller<T> {
     fn drop(&mut self) {
-        self.tell(Err(ended_by(Cause::Panicked)));
+        let outcome = self.outcome.take();
+        if let Some(done) = self.done.take() {
+            done(outcome.unwrap_or_else(|| Err(ended_by(Cause::Panicked))));
+        }
     }
 }
 
@@ -82,7 +93,9 @@ fn ended_by(cause: Cause) -> Error {
     }
 }
 
-// In both tasks the work stands before the caller, so that a drop cleans up before it tells.
+// In both tasks the work stands before the caller, so that a drop cleans up before it tells. Who is
+// told finds its own handles given up too: a file that it closes then is closed, and one that was
+// written can be executed (execve(2), `ETXTBSY`).
 
 pub(super) struct CopyTask {
     environment: Environment,
@@ -113,7 +126,7 @@ impl CopyTask {
             environment,
             cancel,
             queued,
-            caller: Caller(Some(done)),
+            caller: Caller::new(done),
         }
     }
 
@@ -226,7 +239,7 @@ impl ReadTask {
             request,
             cancel,
             queued,
-            caller: Caller(Some(done)),
+            caller: Caller::new(done),
         }
     }
 }

@@ -9,8 +9,8 @@ use std::thread::{self, ThreadId};
 use std::time::{Duration, Instant};
 
 use copyist_engine::{
-    Cancel, Cause, Errno, Error, Mechanism, Owner, Pool, PoolOptions, ReadOptions, ReadRequest,
-    Reflink, Request, Source, Summary,
+    Cancel, Cause, Destination, Errno, Error, Mechanism, Owner, Pool, PoolOptions, ReadOptions,
+    ReadRequest, Reflink, Request, Source, Summary,
 };
 
 use crate::bench::{Bench, CALL, SIZE, Shape, Start};
@@ -649,4 +649,48 @@ fn a_read_on_the_pool_is_told_too_and_panics_for_its_caller_alone() {
     }
     assert_eq!(next(&receive).unwrap_err().cause, Cause::Panicked);
     assert!(next(&receive).unwrap() == bench.content());
+}
+
+/// Who is told may close its files, and finds them closed: one that was written can be executed then.
+#[test]
+fn who_is_told_of_the_end_has_its_handles_back() {
+    let bench = Bench::new();
+    let pool = Pool::new(PoolOptions::default());
+    let open = |name: &str, writes: bool| {
+        let how = OpenOptions::new()
+            .read(true)
+            .write(writes)
+            .open(bench.path(name));
+        Arc::new(how.expect("a file of the test"))
+    };
+    bench.prepare(Shape::InPlace, Start::CopyRange);
+    for cancelled in [false, true] {
+        let cancel = Cancel::new();
+        if cancelled {
+            cancel.cancel();
+        }
+        let (from, to) = (open(SOURCE, false), open("to", true));
+        let held = [Arc::downgrade(&from), Arc::downgrade(&to)];
+        let mut request = bench.request("to");
+        request.source = Source::File(from);
+        request.destination = Destination::File(to);
+        let (told, tells) = channel();
+        pool.copy(Owner(1), request, cancel.clone(), move |_| {
+            told.send(held.map(|handle| handle.strong_count()))
+                .expect("the test waits");
+        });
+        assert_eq!(tells.recv_timeout(patience()), Ok([0, 0]), "{cancelled}");
+
+        let from = open(SOURCE, false);
+        let held = Arc::downgrade(&from);
+        let request = ReadRequest {
+            source: Source::File(from),
+            options: ReadOptions::default(),
+        };
+        let (told, tells) = channel();
+        pool.read(Owner(1), request, cancel, move |_| {
+            told.send(held.strong_count()).expect("the test waits");
+        });
+        assert_eq!(tells.recv_timeout(patience()), Ok(0), "{cancelled}");
+    }
 }
