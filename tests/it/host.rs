@@ -360,6 +360,11 @@ impl Ended {
         self.result.as_ref().err()?.downcast_ref().copied()
     }
 
+    /// Why the guest was ended, in words, where it did not end by itself.
+    pub(crate) fn refusal(&self) -> Option<String> {
+        self.result.as_ref().err().map(|error| format!("{error:#}"))
+    }
+
     /// Paths of the host and the system's words are none of a guest's business, in any test.
     fn tells_nothing_of_the_host(&self, guest: &Guest) {
         let seen = [&self.output, &self.errors];

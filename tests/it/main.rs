@@ -11,6 +11,7 @@ mod clock;
 mod endpoints;
 mod ends;
 mod failures;
+mod fuzz;
 mod host;
 mod hostile;
 mod interrupts;

@@ -1,11 +1,13 @@
 //! Every guest program doing what it is for.
 
+use std::sync::Arc;
+
 use copyist_test_artifacts::{
     ENDPOINTS, HOSTILE, JOB, OPTIONS, READ_FILE, SDK, STD_COPY, TRANSFER_FILE, TRANSFER_PATH,
     VERBATIM,
 };
 use copyist_wasmtime::Endpoint;
-use copyist_wasmtime::engine::{Mechanism, Tuning};
+use copyist_wasmtime::engine::{Mechanism, Pool, PoolOptions, Tuning};
 
 use crate::host::{Guest, Linking};
 use crate::place::{Place, fnv1a, pattern};
@@ -192,6 +194,14 @@ fn hostile() {
         let place = crate::hostile::place();
         let guest = Guest::new(HOSTILE).dir(place.root(), "w").args(["w"]);
         crate::hostile::check(guest.run(linking).output(), &place);
+    }
+}
+
+#[test]
+fn fuzz() {
+    let pool = Arc::new(Pool::new(PoolOptions::default()));
+    for linking in Linking::BOTH {
+        crate::fuzz::run(linking, &pool, 0);
     }
 }
 

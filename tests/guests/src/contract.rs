@@ -25,4 +25,4 @@ wit_bindgen::generate!({
     additional_derives_ignore: ["destination", "held-destination", "held-source", "location", "source"],
 });
 
-pub use copyist::copy::{copy, read, types};
+pub use copyist::copy::{copy, endpoints, jobs, read, types};
