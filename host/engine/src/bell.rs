@@ -1,9 +1,10 @@
 //! What a feed rings when a copy that waits for it can go on.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, PoisonError};
 use std::task::Wake;
 
 use crate::reactor::{Reactor, Ticket};
+use crate::sync::{Mutex, MutexGuard};
 
 /// One copy's. It may ring before the copy waits, and is remembered then.
 #[derive(Debug, Default)]

@@ -2,9 +2,10 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::sync::{Arc, PoisonError};
+use std::time::{Duration, Instant};
+
+use crate::sync::{AtomicBool, Condvar, Mutex, MutexGuard, Ordering};
 
 /// Cancels the copies that were given it. Clones are one and the same.
 ///
@@ -80,12 +81,16 @@ impl Cancel {
 
     /// Sleeps so long, or until cancelled.
     pub(crate) fn sleep(&self, duration: Duration) {
-        let guard = self.waits();
-        drop(
-            self.0
-                .sleepers
-                .wait_timeout_while(guard, duration, |_| !self.is_cancelled()),
-        );
+        let until = Instant::now() + duration;
+        let mut guard = self.waits();
+        while !self.is_cancelled() {
+            let left = until.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return;
+            }
+            let woken = self.0.sleepers.wait_timeout(guard, left);
+            (guard, _) = woken.unwrap_or_else(PoisonError::into_inner);
+        }
     }
 
     fn waits(&self) -> MutexGuard<'_, Waits> {

@@ -45,6 +45,8 @@ mod kind;
 mod limits;
 mod metadata;
 mod nonblocking;
+#[cfg(all(test, loom))]
+mod orders;
 mod pace;
 mod plan;
 mod pool;
@@ -62,6 +64,7 @@ mod stream;
 mod summary;
 mod support;
 mod sweep;
+mod sync;
 pub mod sys;
 mod target;
 mod transfer;

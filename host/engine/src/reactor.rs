@@ -7,13 +7,16 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt;
 use std::os::fd::{AsRawFd, BorrowedFd, RawFd};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+// One that loom does not watch, which a constant cannot hold.
+use std::sync::Mutex as ConstMutex;
+use std::sync::{Arc, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 use polling::{Event, Events, PollMode, Poller};
 
 use crate::bell::Bell;
 use crate::cancel::{Cancel, Wake, Watched};
+use crate::sync::{Mutex, MutexGuard};
 use crate::sys::{FatalSignalsBlocked, Interest, Readiness};
 use crate::transfer::Waits;
 
@@ -77,7 +80,7 @@ impl Reactor {
     /// many descriptors or threads.
     pub(crate) fn of_the_process() -> Option<Arc<Self>> {
         static REACTOR: OnceLock<Arc<Reactor>> = OnceLock::new();
-        static MAKING: Mutex<()> = Mutex::new(());
+        static MAKING: ConstMutex<()> = ConstMutex::new(());
         if let Some(reactor) = REACTOR.get() {
             return Some(reactor.clone());
         }
@@ -90,16 +93,21 @@ impl Reactor {
     }
 
     fn start() -> Option<Arc<Self>> {
-        let reactor = Arc::new(Self {
-            poller: Poller::new().ok()?,
-            state: Mutex::default(),
-        });
+        let reactor = Arc::new(Self::new()?);
         let thread = reactor.clone();
         std::thread::Builder::new()
             .name("copyist-reactor".to_owned())
             .spawn(move || thread.run())
             .ok()?;
         Some(reactor)
+    }
+
+    /// One without its thread: nobody looks at the descriptors.
+    pub(crate) fn new() -> Option<Self> {
+        Some(Self {
+            poller: Poller::new().ok()?,
+            state: Mutex::default(),
+        })
     }
 
     /// Keeps a copy until it can go on, or gives it back if it is cancelled already.
