@@ -25,6 +25,10 @@ pub enum Limit {
     TotalBytes,
     /// Bytes of a whole-file read.
     ReadSize,
+    /// Entries of a tree.
+    Entries,
+    /// Directories beneath each other in a tree.
+    Depth,
     /// Copies under way at once. The engine takes what it is given; a host counts.
     Copies,
 }
@@ -42,6 +46,8 @@ pub enum Unsupported {
     Replace,
     /// A stream has no offsets at which a window could begin.
     Offset(Side),
+    /// A tree is copied whole.
+    Window,
     /// What goes into a stream cannot be put on stable storage.
     Durability,
     /// The one mechanism that the tuning allows does not work here.
@@ -55,6 +61,8 @@ pub enum Refused {
     Link,
     /// The name of a socket, which only connect(2) opens.
     SocketName,
+    /// A FIFO, the name of a socket, or a device, in a tree that takes none.
+    Special,
     /// A socket that listens, or that carries messages rather than a stream.
     Messages,
     /// A descriptor that stands for a name alone (`O_PATH`).
@@ -78,7 +86,7 @@ pub enum Cause {
     Cancelled,
     /// The time that the caller gave is over.
     TimedOut,
-    /// Both ends are one file; nothing was touched.
+    /// Both ends are one file, or a tree would be copied into itself; nothing was touched.
     SameFile,
     /// It cannot be had here.
     Unsupported(Unsupported),
@@ -128,6 +136,9 @@ impl fmt::Display for Refused {
         f.write_str(match self {
             Self::Link => "a symbolic link, which was not to be followed",
             Self::SocketName => "the name of a socket, which can be connected to and not opened",
+            Self::Special => {
+                "a FIFO, the name of a socket or a device; trees leave these out unless asked"
+            }
             Self::Messages => {
                 "a socket that listens or carries messages; connected streams are copied"
             }
@@ -143,6 +154,7 @@ impl fmt::Display for Unsupported {
         match self {
             Self::Kind(side, what) => write!(f, "the {side} is {what}"),
             Self::Offset(side) => write!(f, "the {side} is a stream, which has no offsets"),
+            Self::Window => f.write_str("a tree is copied whole, and has no window"),
             Self::Durability => {
                 f.write_str("what goes into a stream cannot be put on stable storage")
             }
@@ -167,13 +179,15 @@ impl fmt::Display for Cause {
             Self::Limit(Limit::TotalBytes) => {
                 f.write_str("the limit of bytes of all copies was reached")
             }
+            Self::Limit(Limit::Entries) => f.write_str("the limit of entries was reached"),
+            Self::Limit(Limit::Depth) => f.write_str("the limit of depth was reached"),
             Self::Limit(Limit::Copies) => {
                 f.write_str("as many copies as are allowed are under way")
             }
             Self::Limit(Limit::ReadSize) => f.write_str("the file is larger than the read's limit"),
             Self::Cancelled => f.write_str("cancelled"),
             Self::TimedOut => f.write_str("the time given for it is over"),
-            Self::SameFile => f.write_str("source and destination are the same file"),
+            Self::SameFile => f.write_str("the destination is the source, or lies in it"),
             Self::Unsupported(what) => what.fmt(f),
             Self::NotUtf8 => f.write_str("the file is not UTF-8 text"),
             Self::Panicked => f.write_str("the copier panicked; this is a defect in it"),

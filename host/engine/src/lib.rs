@@ -68,6 +68,7 @@ mod sync;
 pub mod sys;
 mod target;
 mod transfer;
+mod tree;
 mod wake;
 mod xattrs;
 
@@ -94,3 +95,7 @@ pub use rustix::io::Errno;
 pub use summary::Summary;
 pub use sweep::{Swept, sweep, sweep_in};
 pub use transfer::{Step, Transfer, Waits};
+pub use tree::{
+    Exclude, Executor, Part, Special, Symlinks, TreeEntry, TreeLimits, TreeOptions, TreeReport,
+    TreeRequest, copy_tree, copy_tree_in,
+};

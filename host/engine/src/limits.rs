@@ -58,30 +58,52 @@ impl Quota {
 /// One copy's share of its limits. What it draws and does not use goes back.
 #[derive(Debug)]
 pub(crate) struct Allowance {
-    limits: Limits,
+    bytes: Option<u64>,
     used: u64,
+    draws: Vec<Draw>,
+}
+
+/// What was drawn from one quota, of which all but `used` is in hand.
+#[derive(Debug)]
+struct Draw {
+    quota: Arc<Quota>,
+    limit: Limit,
     drawn: u64,
 }
 
 impl Allowance {
     pub(crate) fn new(limits: Limits) -> Self {
-        Self {
-            limits,
+        let mut allowance = Self {
+            bytes: limits.bytes,
             used: 0,
-            drawn: 0,
+            draws: Vec::new(),
+        };
+        if let Some(quota) = limits.total {
+            allowance.draw_from(quota, Limit::TotalBytes);
         }
+        allowance
+    }
+
+    /// Takes what it takes from this quota too, whose end is this limit.
+    pub(crate) fn draw_from(&mut self, quota: Arc<Quota>, limit: Limit) {
+        self.draws.push(Draw {
+            quota,
+            limit,
+            drawn: self.used,
+        });
     }
 
     /// Which limit so many more bytes would reach, as things stand.
     pub(crate) fn foresee(&self, bytes: u64) -> Result<(), Limit> {
         let is_beyond = |limit: u64| limit - self.used.min(limit) < bytes;
-        if self.limits.bytes.is_some_and(is_beyond) {
+        if self.bytes.is_some_and(is_beyond) {
             return Err(Limit::Bytes);
         }
-        let in_hand = self.drawn - self.used;
-        let is_short = |quota: &Arc<Quota>| quota.left().saturating_add(in_hand) < bytes;
-        if self.limits.total.as_ref().is_some_and(is_short) {
-            return Err(Limit::TotalBytes);
+        for draw in &self.draws {
+            let in_hand = draw.drawn - self.used;
+            if draw.quota.left().saturating_add(in_hand) < bytes {
+                return Err(draw.limit);
+            }
         }
         Ok(())
     }
@@ -90,7 +112,8 @@ impl Allowance {
     pub(crate) fn ask_for_all(&mut self, bytes: u64) -> Result<(), Limit> {
         self.foresee(bytes)?;
         if self.ask(bytes)? < bytes {
-            return Err(Limit::TotalBytes);
+            // Somebody else was faster.
+            return Err(self.draws.last().map_or(Limit::Bytes, |draw| draw.limit));
         }
         Ok(())
     }
@@ -100,20 +123,20 @@ impl Allowance {
     /// never exceed it together.
     pub(crate) fn ask(&mut self, wanted: u64) -> Result<u64, Limit> {
         let mut granted = wanted;
-        if let Some(limit) = self.limits.bytes {
+        if let Some(limit) = self.bytes {
             granted = granted.min(limit - self.used.min(limit));
             if granted == 0 && wanted > 0 {
                 return Err(Limit::Bytes);
             }
         }
-        if let Some(quota) = &self.limits.total {
-            let in_hand = self.drawn - self.used;
+        for draw in &mut self.draws {
+            let in_hand = draw.drawn - self.used;
             if in_hand < granted {
-                self.drawn += quota.draw(granted - in_hand);
+                draw.drawn += draw.quota.draw(granted - in_hand);
             }
-            granted = granted.min(self.drawn - self.used);
+            granted = granted.min(draw.drawn - self.used);
             if granted == 0 && wanted > 0 {
-                return Err(Limit::TotalBytes);
+                return Err(draw.limit);
             }
         }
         Ok(granted)
@@ -122,11 +145,10 @@ impl Allowance {
     /// So many of the bytes asked for were taken. The rest goes back to those who share the quota.
     pub(crate) fn spend(&mut self, bytes: u64) {
         self.used += bytes;
-        let unused = self.drawn.saturating_sub(self.used);
-        if let Some(quota) = &self.limits.total {
-            quota.give_back(unused);
+        for draw in &mut self.draws {
+            draw.quota.give_back(draw.drawn.saturating_sub(self.used));
+            draw.drawn = self.used;
         }
-        self.drawn = self.used;
     }
 }
 

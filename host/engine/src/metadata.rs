@@ -195,8 +195,16 @@ fn describe(
     }
 }
 
+/// What the embedder did not grant is a failure where it is required, and a loss otherwise.
+pub(crate) fn withheld(options: &Options, attribute: Preserve) -> Result<Preserve, Cause> {
+    if options.require.contains(attribute) {
+        return Err(Cause::Denied);
+    }
+    Ok(attribute)
+}
+
 /// What the destination says.
-fn there(errno: Errno) -> (Side, Errno) {
+pub(crate) fn there(errno: Errno) -> (Side, Errno) {
     (Side::Destination, errno)
 }
 
@@ -211,7 +219,14 @@ fn allowed_mode(
     if source.mode & SPECIAL == 0 || is_withheld(options, source) {
         return Ok(source.mode & PERMISSIONS);
     }
-    let made = target.look(sys)?;
+    mode_of(options, source, &target.look(sys)?)
+}
+
+/// What of the source's mode something may have that has this owner and group by now.
+pub(crate) fn mode_of(options: &Options, source: &FileInfo, made: &FileInfo) -> Result<u32, Cause> {
+    if is_withheld(options, source) {
+        return Ok(source.mode & PERMISSIONS);
+    }
     let mut mode = source.mode;
     if made.owner != source.owner {
         mode &= !SETUID;
@@ -228,7 +243,7 @@ fn allowed_mode(
 /// A refusal is a failure where the attribute is required, and a loss otherwise: CIFS and FAT
 /// refuse what they cannot hold (<https://github.com/libuv/libuv/issues/5053>). An interruption is
 /// no refusal.
-fn loss(
+pub(crate) fn loss(
     options: &Options,
     attribute: Preserve,
     answer: Result<(), (Side, Errno)>,

@@ -28,12 +28,13 @@ impl Progress {
 
     /// How many bytes there will be, by the word of the source: the rest of a file's size, or what a
     /// window takes of it. Files that grow, shrink or lie make it wrong. A stream promises nothing,
-    /// and a size of 0 promises nothing either (procfs).
+    /// a size of 0 promises nothing either (procfs), and nor does a tree, which is walked while it is
+    /// copied.
     pub fn total(&self) -> Option<u64> {
         Some(self.0.total.load(Ordering::Relaxed)).filter(|total| *total > 0)
     }
 
-    /// What is copied as a whole: of one file 1 once it has succeeded.
+    /// What is copied as a whole: of one file 1 once it has succeeded, of a tree its entries so far.
     pub fn entries(&self) -> u64 {
         self.0.entries.load(Ordering::Relaxed)
     }
@@ -47,6 +48,12 @@ impl Progress {
     pub(crate) fn note(&self, bytes: u64, total: Option<u64>) {
         self.0.bytes.store(bytes, Ordering::Relaxed);
         self.0.total.store(total.unwrap_or(0), Ordering::Relaxed);
+    }
+
+    /// A part of a tree has done so much more.
+    pub(crate) fn add(&self, bytes: u64, entries: u64) {
+        self.0.bytes.fetch_add(bytes, Ordering::Relaxed);
+        self.0.entries.fetch_add(entries, Ordering::Relaxed);
     }
 
     pub(crate) fn end(&self, entries: u64) {

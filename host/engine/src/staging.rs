@@ -216,7 +216,9 @@ pub(crate) fn despite_signals<T>(mut call: impl FnMut() -> Result<T>) -> Result<
     answer
 }
 
-fn with_fresh_name<T>(mut make: impl FnMut(&OsStr) -> Result<T>) -> Result<(T, OsString)> {
+pub(crate) fn with_fresh_name<T>(
+    mut make: impl FnMut(&OsStr) -> Result<T>,
+) -> Result<(T, OsString)> {
     let mut answer = Err(Errno::EXIST);
     for _ in 0..TRIES {
         // std seeds every `RandomState` from the system's random numbers.

@@ -20,8 +20,16 @@ pub struct Summary {
     pub method: Option<Mechanism>,
     /// Files written.
     pub files: u64,
-    /// Entries left as they were.
+    /// Of a tree: directories made or gone into.
+    pub directories: u64,
+    /// Of a tree: symbolic links made, and further names of files that were copied already.
+    pub links: u64,
+    /// Of a tree: FIFOs, names of sockets, and devices made.
+    pub special: u64,
+    /// Entries left as they were, or left out.
     pub skipped: u64,
+    /// Of a tree: entries that could not be copied.
+    pub failed: u64,
     /// What was to be preserved and could not be.
     pub lost: Preserve,
     /// The source changed while it was copied: its length is not what it was at first or, where

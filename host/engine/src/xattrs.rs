@@ -14,6 +14,8 @@ type Carried<T> = std::result::Result<T, (Side, Errno)>;
 
 /// A file's access control list beyond its mode.
 const ACCESS_LIST: &str = "system.posix_acl_access";
+/// What a directory gives to what is made in it.
+const DEFAULT_LIST: &str = "system.posix_acl_default";
 
 /// Whose business an attribute is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -92,7 +94,25 @@ pub(crate) fn copy_access_list(
     source: BorrowedFd<'_>,
     destination: BorrowedFd<'_>,
 ) -> Carried<()> {
-    let name = OsStr::new(ACCESS_LIST);
+    copy_list(sys, source, destination, ACCESS_LIST)
+}
+
+/// The same of a directory's list for what is made in it.
+pub(crate) fn copy_default_list(
+    sys: &dyn Sys,
+    source: BorrowedFd<'_>,
+    destination: BorrowedFd<'_>,
+) -> Carried<()> {
+    copy_list(sys, source, destination, DEFAULT_LIST)
+}
+
+fn copy_list(
+    sys: &dyn Sys,
+    source: BorrowedFd<'_>,
+    destination: BorrowedFd<'_>,
+    name: &str,
+) -> Carried<()> {
+    let name = OsStr::new(name);
     let answer = match sys.xattr(source, name) {
         Ok(list) => sys.set_xattr(destination, name, &list),
         Err(errno) if is_none(errno) => match sys.remove_xattr(destination, name) {

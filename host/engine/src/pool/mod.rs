@@ -3,6 +3,7 @@
 mod park;
 mod queue;
 mod task;
+mod tree;
 mod withdraw;
 mod workers;
 
@@ -17,8 +18,10 @@ use crate::progress::Progress;
 use crate::read::ReadRequest;
 use crate::request::Request;
 use crate::summary::Summary;
+use crate::tree::{Executor as _, Tree, TreeReport, TreeRequest};
 
 use task::{CopyTask, ReadTask, Task};
+use tree::PartsOf;
 use workers::{Shared, Turn, contain};
 
 /// Whose copies these are: the pool takes turns between owners, not between copies.
@@ -103,6 +106,31 @@ impl Pool {
         let queued = cancel.watch(self.shared.clone());
         let task = ReadTask::new(environment, request, cancel.clone(), queued, Box::new(done));
         self.submit(owner, &cancel, Box::new(task));
+    }
+
+    /// Copies a tree on as many of the threads as it has work for, and then calls `done` on one of
+    /// them, exactly once. `done` must not block.
+    ///
+    /// The answer tells how far it has come, and which entries failed or were left out.
+    pub fn copy_tree(
+        &self,
+        owner: Owner,
+        request: TreeRequest,
+        cancel: Cancel,
+        done: impl FnOnce(Result<Summary, Error>) + Send + 'static,
+    ) -> (Progress, TreeReport) {
+        let executor = PartsOf {
+            pool: Arc::downgrade(&self.shared),
+            owner,
+            cancel: cancel.clone(),
+        };
+        let environment = self.shared.environment.clone();
+        let executor = Arc::new(executor);
+        let done = Box::new(done);
+        let tree = Tree::new(environment, request, cancel, executor.clone(), done);
+        let watch = tree.watch();
+        executor.execute(tree.first_part());
+        watch
     }
 
     /// How many threads there are.

@@ -52,6 +52,13 @@ pub(super) enum Turn {
 }
 
 impl State {
+    /// Whether one more task would get a thread at once.
+    pub(super) fn has_room(&self, pool: &Shared) -> bool {
+        let threads = pool.options.threads.get();
+        let free = self.idle + threads.saturating_sub(self.workers.len());
+        !self.closed && self.queue.len() < free
+    }
+
     /// Whether a copy should give way. Not when the pool is gone: then nothing else begins.
     fn is_waited_for(&self) -> bool {
         !self.closed && self.queue.has_due(Instant::now())

@@ -112,6 +112,7 @@ mod tests {
             mode: 0o644,
             owner: 0,
             group: 0,
+            links: 1,
             size,
             blocks: size.div_ceil(512),
             block_size,

@@ -5,14 +5,17 @@ use std::io::{IoSlice, IoSliceMut};
 use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
 use std::path::Path;
 
-use rustix::fs::{AtFlags, FallocateFlags, Mode, OFlags, RenameFlags, ResolveFlags, SeekFrom};
+use rustix::fs::{
+    AtFlags, CWD, FallocateFlags, Mode, OFlags, RenameFlags, ResolveFlags, SeekFrom, StatxFlags,
+};
 use rustix::io::{Errno, ReadWriteFlags};
 use rustix::ioctl;
 use rustix::net::SendFlags;
 use rustix::pipe::SpliceFlags;
 
-use super::Result;
 use super::beneath;
+use super::unix::{file_type, kind_of};
+use super::{Kind, Result};
 use crate::plan::Platform;
 
 pub(super) const PLATFORM: Platform = Platform::Linux;
@@ -262,7 +265,7 @@ pub(super) fn link_unnamed(
     match rustix::fs::linkat(fd, "", directory, name, AtFlags::EMPTY_PATH) {
         // Before Linux 6.10 an empty path asks for CAP_DAC_READ_SEARCH (open(2), O_TMPFILE).
         Err(Errno::NOENT) => rustix::fs::linkat(
-            rustix::fs::CWD,
+            CWD,
             format!("/proc/self/fd/{}", fd.as_raw_fd()),
             directory,
             name,
@@ -274,4 +277,41 @@ pub(super) fn link_unnamed(
 
 pub(super) fn rename_noreplace(directory: BorrowedFd<'_>, old: &OsStr, new: &OsStr) -> Result<()> {
     rustix::fs::renameat_with(directory, old, directory, new, RenameFlags::NOREPLACE)
+}
+
+pub(super) fn make_node(
+    directory: BorrowedFd<'_>,
+    name: &OsStr,
+    kind: Kind,
+    mode: u32,
+    represents: u64,
+) -> Result<()> {
+    let mode = Mode::from_raw_mode(mode);
+    rustix::fs::mknodat(directory, name, file_type(kind)?, mode, represents)
+}
+
+pub(super) fn set_mode_at(
+    directory: BorrowedFd<'_>,
+    name: &OsStr,
+    kind: Kind,
+    mode: u32,
+) -> Result<()> {
+    // A name alone cannot be opened otherwise without doing something to what it stands for, and
+    // fchmodat(2) by name follows a link that somebody puts there.
+    let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let opened = rustix::fs::openat(directory, name, flags, Mode::empty())?;
+    if kind_of(&rustix::fs::fstat(&opened)?) != kind {
+        return Err(Errno::NOENT);
+    }
+    let path = format!("/proc/self/fd/{}", opened.as_raw_fd());
+    rustix::fs::chmodat(CWD, path, Mode::from_raw_mode(mode), AtFlags::empty())
+}
+
+pub(super) fn sync_file_system(fd: BorrowedFd<'_>) -> Result<()> {
+    rustix::fs::syncfs(fd)
+}
+
+pub(super) fn mount(fd: BorrowedFd<'_>) -> Result<u64> {
+    let answer = rustix::fs::statx(fd, "", AtFlags::EMPTY_PATH, StatxFlags::MNT_ID)?;
+    Ok(answer.stx_mnt_id)
 }

@@ -18,6 +18,7 @@ use rustix::io::Errno;
 use crate::plan::Platform;
 
 mod beneath;
+mod listing;
 #[cfg(any(target_os = "linux", target_os = "android"))]
 mod readers;
 mod signals;
@@ -31,6 +32,7 @@ mod os;
 #[path = "other.rs"]
 mod os;
 
+pub use listing::{Listed, Listing};
 pub use os::Readers;
 pub use signals::FatalSignalsBlocked;
 
@@ -158,6 +160,8 @@ pub struct FileInfo {
     pub owner: u32,
     /// The group that it belongs to.
     pub group: u32,
+    /// How many names it has.
+    pub links: u64,
     /// What it says of its length in bytes.
     pub size: u64,
     /// Allocated units of 512 bytes; 0 for the files of procfs and sysfs, whatever their size.
@@ -183,6 +187,7 @@ impl FileInfo {
             represents: 0,
             owner: 0,
             group: 0,
+            links: 1,
             size: 0,
             blocks: 0,
             block_size: 0,
@@ -377,6 +382,62 @@ system_calls! {
         directory: BorrowedFd<'_>,
         each: &mut dyn FnMut(&OsStr) -> ControlFlow<()>,
     ) -> Result<()>;
+    /// Begins to list a directory that is open to be read; the listing moves its file position. More
+    /// calls of getdents(2) follow as the listing goes on.
+    fn entries(&self, directory: BorrowedFd<'_>) -> Result<Listing>;
+    /// Opens the directory above (`..`), wherever that is. For what only asks who somebody is: nothing
+    /// may be resolved from there.
+    fn above(&self, directory: BorrowedFd<'_>) -> Result<OwnedFd>;
+    /// mkdirat(2).
+    fn make_directory(&self, directory: BorrowedFd<'_>, name: &OsStr, mode: u32) -> Result<()>;
+    /// symlinkat(2).
+    fn make_link(&self, target: &Path, directory: BorrowedFd<'_>, name: &OsStr) -> Result<()>;
+    /// mknodat(2): a FIFO, the name of a socket, or a device, which stands for `represents`.
+    fn make_node(
+        &self,
+        directory: BorrowedFd<'_>,
+        name: &OsStr,
+        kind: Kind,
+        mode: u32,
+        represents: u64,
+    ) -> Result<()>;
+    /// linkat(2): one more name for what has the first one, which is not followed.
+    fn add_name(
+        &self,
+        directory: BorrowedFd<'_>,
+        name: &OsStr,
+        to_directory: BorrowedFd<'_>,
+        to_name: &OsStr,
+    ) -> Result<()>;
+    /// chmod(2) of what has a name, if that is of this kind, which is no link. Up to four calls.
+    fn set_mode_at(
+        &self,
+        directory: BorrowedFd<'_>,
+        name: &OsStr,
+        kind: Kind,
+        mode: u32,
+    ) -> Result<()>;
+    /// fchownat(2), not following a link.
+    fn set_owner_at(
+        &self,
+        directory: BorrowedFd<'_>,
+        name: &OsStr,
+        owner: u32,
+        group: u32,
+    ) -> Result<()>;
+    /// utimensat(2), not following a link.
+    fn set_times_at(
+        &self,
+        directory: BorrowedFd<'_>,
+        name: &OsStr,
+        accessed: Time,
+        modified: Time,
+    ) -> Result<()>;
+    /// Puts all of the file system on stable storage in which this lies (syncfs(2)). `ENOSYS` where the
+    /// platform has no such call.
+    fn sync_file_system(&self, fd: BorrowedFd<'_>) -> Result<()>;
+    /// Which mount it is reached through, by a number (statx(2), `STATX_MNT_ID`).
+    fn mount(&self, fd: BorrowedFd<'_>) -> Result<u64>;
     /// Gives a file without a name (`O_TMPFILE`) one. Up to two calls.
     fn link_unnamed(
         &self,

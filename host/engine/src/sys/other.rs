@@ -4,12 +4,13 @@ use std::ffi::OsStr;
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::path::Path;
 
-use rustix::fs::{Mode, OFlags};
+use rustix::fs::{AtFlags, Mode, OFlags};
 use rustix::io::Errno;
 use rustix::net::SendFlags;
 
-use super::Result;
 use super::beneath;
+use super::unix::file_type;
+use super::{Kind, Result};
 use crate::plan::Platform;
 
 pub(super) const PLATFORM: Platform = Platform::Posix;
@@ -162,5 +163,46 @@ pub(super) fn rename_noreplace(
     _old: &OsStr,
     _new: &OsStr,
 ) -> Result<()> {
+    Err(Errno::NOSYS)
+}
+
+pub(super) fn make_node(
+    directory: BorrowedFd<'_>,
+    name: &OsStr,
+    kind: Kind,
+    mode: u32,
+    represents: u64,
+) -> Result<()> {
+    #[cfg(target_vendor = "apple")]
+    {
+        // There is no mknodat(2) to be had before macOS 13, and its devices are devfs's own.
+        let _ = (directory, name, mode, represents, file_type(kind)?);
+        Err(Errno::NOSYS)
+    }
+    #[cfg(not(target_vendor = "apple"))]
+    rustix::fs::mknodat(
+        directory,
+        name,
+        file_type(kind)?,
+        Mode::from_raw_mode(mode as _),
+        represents as _,
+    )
+}
+
+pub(super) fn set_mode_at(
+    directory: BorrowedFd<'_>,
+    name: &OsStr,
+    _kind: Kind,
+    mode: u32,
+) -> Result<()> {
+    let mode = Mode::from_raw_mode(mode as _);
+    rustix::fs::chmodat(directory, name, mode, AtFlags::SYMLINK_NOFOLLOW)
+}
+
+pub(super) fn sync_file_system(_fd: BorrowedFd<'_>) -> Result<()> {
+    Err(Errno::NOSYS)
+}
+
+pub(super) fn mount(_fd: BorrowedFd<'_>) -> Result<u64> {
     Err(Errno::NOSYS)
 }

@@ -12,7 +12,8 @@ use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendFlags};
 
 use super::{
-    At, FileInfo, Kind, Readers, Result, Sys, Terminal, Time, Watch, Way, os, signals, streams,
+    At, FileInfo, Kind, Listing, Readers, Result, Sys, Terminal, Time, Watch, Way, os, signals,
+    streams,
 };
 use crate::plan::Platform;
 
@@ -245,17 +246,7 @@ impl Sys for Native {
     }
 
     fn set_times(&self, fd: BorrowedFd<'_>, accessed: Time, modified: Time) -> Result<()> {
-        let timespec = |time: Time| Timespec {
-            tv_sec: time.seconds as _,
-            tv_nsec: time.nanoseconds as _,
-        };
-        rustix::fs::futimens(
-            fd,
-            &Timestamps {
-                last_access: timespec(accessed),
-                last_modification: timespec(modified),
-            },
-        )
+        rustix::fs::futimens(fd, &timestamps(accessed, modified))
     }
 
     fn advise_sequential(&self, fd: BorrowedFd<'_>) -> Result<()> {
@@ -295,6 +286,89 @@ impl Sys for Native {
             }
         }
         Ok(())
+    }
+
+    fn entries(&self, directory: BorrowedFd<'_>) -> Result<Listing> {
+        Listing::new(self.duplicate(directory)?)
+    }
+
+    fn above(&self, directory: BorrowedFd<'_>) -> Result<OwnedFd> {
+        let flags = super::DIRECTORY_ONLY | OFlags::CLOEXEC;
+        rustix::fs::openat(directory, "..", flags, Mode::empty())
+    }
+
+    fn make_directory(&self, directory: BorrowedFd<'_>, name: &OsStr, mode: u32) -> Result<()> {
+        rustix::fs::mkdirat(directory, name, Mode::from_raw_mode(mode as _))
+    }
+
+    fn make_link(&self, target: &Path, directory: BorrowedFd<'_>, name: &OsStr) -> Result<()> {
+        rustix::fs::symlinkat(target, directory, name)
+    }
+
+    fn make_node(
+        &self,
+        directory: BorrowedFd<'_>,
+        name: &OsStr,
+        kind: Kind,
+        mode: u32,
+        represents: u64,
+    ) -> Result<()> {
+        os::make_node(directory, name, kind, mode, represents)
+    }
+
+    fn add_name(
+        &self,
+        directory: BorrowedFd<'_>,
+        name: &OsStr,
+        to_directory: BorrowedFd<'_>,
+        to_name: &OsStr,
+    ) -> Result<()> {
+        rustix::fs::linkat(directory, name, to_directory, to_name, AtFlags::empty())
+    }
+
+    fn set_mode_at(
+        &self,
+        directory: BorrowedFd<'_>,
+        name: &OsStr,
+        kind: Kind,
+        mode: u32,
+    ) -> Result<()> {
+        os::set_mode_at(directory, name, kind, mode)
+    }
+
+    fn set_owner_at(
+        &self,
+        directory: BorrowedFd<'_>,
+        name: &OsStr,
+        owner: u32,
+        group: u32,
+    ) -> Result<()> {
+        rustix::fs::chownat(
+            directory,
+            name,
+            Some(rustix::fs::Uid::from_raw(owner)),
+            Some(rustix::fs::Gid::from_raw(group)),
+            AtFlags::SYMLINK_NOFOLLOW,
+        )
+    }
+
+    fn set_times_at(
+        &self,
+        directory: BorrowedFd<'_>,
+        name: &OsStr,
+        accessed: Time,
+        modified: Time,
+    ) -> Result<()> {
+        let times = timestamps(accessed, modified);
+        rustix::fs::utimensat(directory, name, &times, AtFlags::SYMLINK_NOFOLLOW)
+    }
+
+    fn sync_file_system(&self, fd: BorrowedFd<'_>) -> Result<()> {
+        os::sync_file_system(fd)
+    }
+
+    fn mount(&self, fd: BorrowedFd<'_>) -> Result<u64> {
+        os::mount(fd)
     }
 
     fn link_unnamed(
@@ -337,28 +411,55 @@ impl Sys for Native {
 fn info(stat: &Stat) -> FileInfo {
     let raw_mode = stat.st_mode as _;
     FileInfo {
-        kind: match FileType::from_raw_mode(raw_mode) {
-            FileType::RegularFile => Kind::Regular,
-            FileType::Directory => Kind::Directory,
-            FileType::Symlink => Kind::Symlink,
-            FileType::Fifo => Kind::Fifo,
-            FileType::Socket => Kind::Socket,
-            FileType::CharacterDevice => Kind::Character,
-            FileType::BlockDevice => Kind::Block,
-            FileType::Unknown => Kind::Unknown,
-        },
+        kind: kind_of(stat),
         device: stat.st_dev as u64,
         inode: stat.st_ino as u64,
         represents: stat.st_rdev as u64,
         mode: u32::from(Mode::from_raw_mode(raw_mode).bits()),
         owner: stat.st_uid,
         group: stat.st_gid,
+        links: stat.st_nlink as u64,
         size: u64::try_from(stat.st_size).unwrap_or(0),
         blocks: u64::try_from(stat.st_blocks).unwrap_or(0),
         block_size: u64::try_from(stat.st_blksize).unwrap_or(0),
         accessed: time(stat.st_atime as i64, stat.st_atime_nsec as i64),
         modified: time(stat.st_mtime as i64, stat.st_mtime_nsec as i64),
         changed: time(stat.st_ctime as i64, stat.st_ctime_nsec as i64),
+    }
+}
+
+pub(super) fn kind_of(stat: &Stat) -> Kind {
+    match FileType::from_raw_mode(stat.st_mode as _) {
+        FileType::RegularFile => Kind::Regular,
+        FileType::Directory => Kind::Directory,
+        FileType::Symlink => Kind::Symlink,
+        FileType::Fifo => Kind::Fifo,
+        FileType::Socket => Kind::Socket,
+        FileType::CharacterDevice => Kind::Character,
+        FileType::BlockDevice => Kind::Block,
+        FileType::Unknown => Kind::Unknown,
+    }
+}
+
+fn timestamps(accessed: Time, modified: Time) -> Timestamps {
+    let timespec = |time: Time| Timespec {
+        tv_sec: time.seconds as _,
+        tv_nsec: time.nanoseconds as _,
+    };
+    Timestamps {
+        last_access: timespec(accessed),
+        last_modification: timespec(modified),
+    }
+}
+
+/// What a special file is to mknodat(2).
+pub(super) fn file_type(kind: Kind) -> Result<FileType> {
+    match kind {
+        Kind::Fifo => Ok(FileType::Fifo),
+        Kind::Socket => Ok(FileType::Socket),
+        Kind::Character => Ok(FileType::CharacterDevice),
+        Kind::Block => Ok(FileType::BlockDevice),
+        Kind::Regular | Kind::Directory | Kind::Symlink | Kind::Unknown => Err(Errno::INVAL),
     }
 }
 

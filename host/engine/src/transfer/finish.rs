@@ -61,7 +61,7 @@ impl Transfer {
                 .sync(target.fd()?)
                 .map_err(at_destination)?;
         }
-        if durable {
+        if durable && !self.is_of_a_tree {
             self.directory = match target.directory_to_sync(self.environment.sys(), &self.request) {
                 Err(Errno::AGAIN) => return Ok(Flow::Later(LONGEST_PAUSE)),
                 answer => answer.map_err(at_destination)?,

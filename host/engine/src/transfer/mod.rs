@@ -15,6 +15,7 @@ mod wait;
 use std::mem;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::Path;
+use std::sync::Arc;
 use std::task::Waker;
 use std::time::{Duration, Instant};
 
@@ -23,7 +24,7 @@ use rustix::io::Errno;
 use crate::environment::Environment;
 use crate::error::{Cause, Error, Limit, Side, Unsupported};
 use crate::feed::Feed;
-use crate::limits::Allowance;
+use crate::limits::{Allowance, Quota};
 use crate::pace::Pace;
 use crate::plan::{Mechanism, Plan};
 use crate::progress::Progress;
@@ -146,6 +147,7 @@ pub struct Transfer {
     walk: Walk,
     /// The directory in which a name is made, where it is synced.
     directory: Option<OwnedFd>,
+    is_of_a_tree: bool,
     hinted: bool,
     stalled_writes: u32,
     saw_io_error: bool,
@@ -188,6 +190,7 @@ impl Transfer {
             allowance: Allowance::new(mem::take(&mut options.limits)),
             walk: Walk::default(),
             directory: None,
+            is_of_a_tree: false,
             hinted: false,
             stalled_writes: 0,
             saw_io_error: false,
@@ -275,6 +278,26 @@ impl Transfer {
     /// Whether it has made a system call.
     pub(crate) fn has_begun(&self) -> bool {
         self.started.is_some()
+    }
+
+    /// What the source is, once it is open and before anything is made.
+    pub(crate) fn source_info(&self) -> Option<&FileInfo> {
+        let (_, info) = self.source.as_ref()?;
+        (self.phase == Phase::Check).then_some(info)
+    }
+
+    /// Whether nothing is left to do but the sync of the file and the making of its name.
+    pub(crate) fn is_staged(&self) -> bool {
+        self.phase == Phase::Sync
+    }
+
+    /// It is one of a tree: its bytes count against the tree's, its destination is no stream, and the
+    /// tree syncs the directories.
+    pub(crate) fn is_of_a_tree(&mut self, bytes: Option<Arc<Quota>>) {
+        self.is_of_a_tree = true;
+        if let Some(quota) = bytes {
+            self.allowance.draw_from(quota, Limit::Bytes);
+        }
     }
 
     /// What has been done so far.

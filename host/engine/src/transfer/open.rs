@@ -8,7 +8,7 @@ use rustix::io::Errno;
 
 use super::unread::Unread;
 use super::{FIRST_PAUSE, Fd, Flow, LONGEST_PAUSE, Phase, Transfer, at_source};
-use crate::error::{Cause, Side, Unsupported};
+use crate::error::{Cause, Refused, Side, Unsupported};
 use crate::kind;
 use crate::metadata;
 use crate::plan::{Facts, Mechanism, plan};
@@ -92,9 +92,17 @@ impl Transfer {
             None => target::open(sys, &self.request, source)?,
         };
         let target = match opened {
+            Opened::Ready(target) if self.is_of_a_tree && !target.is_file() => {
+                let stream = Unsupported::Kind(Side::Destination, Refused::Stream);
+                return Err(stream.into());
+            }
             Opened::Ready(target) => target,
             Opened::Skip => return Ok(Flow::Skipped),
             Opened::Later => return Ok(Flow::Later(LONGEST_PAUSE)),
+            Opened::Unread(_) if self.is_of_a_tree => {
+                let stream = Unsupported::Kind(Side::Destination, Refused::Stream);
+                return Err(stream.into());
+            }
             Opened::Unread(name) => {
                 if self.unread.is_none() {
                     self.unread = Some(Unread::new(sys, name));

@@ -579,6 +579,7 @@ impl State {
             mode: node.mode,
             owner: node.owner,
             group: node.group,
+            links: 1,
             size,
             blocks,
             block_size: habits.block_size,

@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use copyist_engine::sys::{
-    At, FileInfo, Interest, Kind, Readers, Result, Sys, Terminal, Time, Watch, Way, native,
+    At, FileInfo, Interest, Kind, Listing, Readers, Result, Sys, Terminal, Time, Watch, Way, native,
 };
 use copyist_engine::{Environment, Errno, Platform, Side};
 use rustix::fs::{Mode, OFlags};
@@ -53,6 +53,18 @@ pub(crate) enum Op {
     Sync,
     Lock,
     LockShared,
+    /// What only trees ask for.
+    Entries,
+    Above,
+    MakeDirectory,
+    MakeLink,
+    MakeNode,
+    AddName,
+    SetModeAt,
+    SetOwnerAt,
+    SetTimesAt,
+    SyncFileSystem,
+    Mount,
     HasWriter,
     Duplicate,
     List,
@@ -370,6 +382,11 @@ impl Scheduled {
         };
         self.leave(place, answer.as_ref().map(|_| 0).map_err(|errno| *errno));
         answer
+    }
+
+    /// A call that only trees make.
+    fn in_tree<T>(&self, op: Op, native: impl FnOnce() -> Result<T>) -> Result<T> {
+        self.other(call(op, Side::Destination), Err(Errno::IO), native)
     }
 
     fn copy_all(&self, source: BorrowedFd<'_>, destination: BorrowedFd<'_>) -> Result<()> {
@@ -822,6 +839,97 @@ impl Sys for Scheduled {
     ) -> Result<()> {
         let call = call(Op::List, Side::Destination);
         self.other(call, Ok(()), || self.native.list(directory, each))
+    }
+
+    fn entries(&self, directory: BorrowedFd<'_>) -> Result<Listing> {
+        self.in_tree(Op::Entries, || self.native.entries(directory))
+    }
+
+    fn above(&self, directory: BorrowedFd<'_>) -> Result<OwnedFd> {
+        self.in_tree(Op::Above, || self.native.above(directory))
+    }
+
+    fn make_directory(&self, directory: BorrowedFd<'_>, name: &OsStr, mode: u32) -> Result<()> {
+        self.in_tree(Op::MakeDirectory, || {
+            self.native.make_directory(directory, name, mode)
+        })
+    }
+
+    fn make_link(&self, target: &Path, directory: BorrowedFd<'_>, name: &OsStr) -> Result<()> {
+        self.in_tree(Op::MakeLink, || {
+            self.native.make_link(target, directory, name)
+        })
+    }
+
+    fn make_node(
+        &self,
+        directory: BorrowedFd<'_>,
+        name: &OsStr,
+        kind: Kind,
+        mode: u32,
+        represents: u64,
+    ) -> Result<()> {
+        self.in_tree(Op::MakeNode, || {
+            self.native
+                .make_node(directory, name, kind, mode, represents)
+        })
+    }
+
+    fn add_name(
+        &self,
+        directory: BorrowedFd<'_>,
+        name: &OsStr,
+        to_directory: BorrowedFd<'_>,
+        to_name: &OsStr,
+    ) -> Result<()> {
+        self.in_tree(Op::AddName, || {
+            self.native.add_name(directory, name, to_directory, to_name)
+        })
+    }
+
+    fn set_mode_at(
+        &self,
+        directory: BorrowedFd<'_>,
+        name: &OsStr,
+        kind: Kind,
+        mode: u32,
+    ) -> Result<()> {
+        self.in_tree(Op::SetModeAt, || {
+            self.native.set_mode_at(directory, name, kind, mode)
+        })
+    }
+
+    fn set_owner_at(
+        &self,
+        directory: BorrowedFd<'_>,
+        name: &OsStr,
+        owner: u32,
+        group: u32,
+    ) -> Result<()> {
+        self.in_tree(Op::SetOwnerAt, || {
+            self.native.set_owner_at(directory, name, owner, group)
+        })
+    }
+
+    fn set_times_at(
+        &self,
+        directory: BorrowedFd<'_>,
+        name: &OsStr,
+        accessed: Time,
+        modified: Time,
+    ) -> Result<()> {
+        self.in_tree(Op::SetTimesAt, || {
+            self.native
+                .set_times_at(directory, name, accessed, modified)
+        })
+    }
+
+    fn sync_file_system(&self, fd: BorrowedFd<'_>) -> Result<()> {
+        self.in_tree(Op::SyncFileSystem, || self.native.sync_file_system(fd))
+    }
+
+    fn mount(&self, fd: BorrowedFd<'_>) -> Result<u64> {
+        self.in_tree(Op::Mount, || self.native.mount(fd))
     }
 
     fn link_unnamed(

@@ -1,0 +1,306 @@
+//! Directories: how they are made, and what they get when all beneath is done.
+
+use std::ffi::{OsStr, OsString};
+use std::fs::File;
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::Arc;
+
+use rustix::fs::OFlags;
+use rustix::io::Errno;
+
+use super::node::{Ends, Node, open_directory};
+use super::part::Entered;
+use super::shared::Tree;
+use crate::error::{Cause, Limit};
+use crate::metadata::{self, loss, there};
+use crate::preserve::Preserve;
+use crate::request::{Durability, Existing, Handle};
+use crate::summary::Summary;
+use crate::sys::{DIRECTORY_ONLY, FileInfo};
+use crate::target::PERMISSIONS;
+use crate::transfer::{at_destination, at_source};
+use crate::xattrs;
+
+/// What its owner may do.
+const OWNER: u32 = 0o700;
+/// A directory that comes and goes is made again so many times.
+const TRIES: usize = 4;
+
+type Outcome<T> = Result<T, Cause>;
+
+/// Where a tree begins, for a copy that stays on one file system.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Mounted {
+    mount: Option<u64>,
+    device: u64,
+}
+
+/// Makes a directory, or goes into the one that is there. `opened` is what a link led to.
+pub(super) fn enter(
+    tree: &Arc<Tree>,
+    node: &Arc<Node>,
+    ends: &Ends,
+    name: &OsStr,
+    opened: Option<OwnedFd>,
+) -> Outcome<Entered> {
+    let is_linked = opened.is_some();
+    let source = match opened {
+        Some(opened) => opened,
+        None => {
+            open_directory(tree.sys(), &ends.source, name, OFlags::RDONLY).map_err(at_source)?
+        }
+    };
+    let info = tree.sys().stat(source.as_fd()).map_err(at_source)?;
+    if let Some(most) = tree.options.limits.depth
+        && node.depth >= most
+    {
+        return Err(Limit::Depth.into());
+    }
+    // What the copy makes is no part of what it copies, by whatever name it is met.
+    if tree
+        .made_root
+        .get()
+        .is_some_and(|made| made.is_same_file(&info))
+    {
+        return Err(Cause::SameFile);
+    }
+    if is_linked && is_above(node, &info) {
+        return Err(at_source(Errno::LOOP));
+    }
+    let to = node.name_at_destination(name);
+    let Some((destination, made, is_new)) = make(tree, &ends.destination, to, &info)? else {
+        tree.skipped(None, &node.path_of(name));
+        return Ok(Entered::Done);
+    };
+    let below = below(
+        tree,
+        Some(node.clone()),
+        if node.is_above {
+            OsString::new()
+        } else {
+            name.to_owned()
+        },
+        (source, info),
+        (destination, made, is_new),
+        is_linked,
+    )?;
+    if stays_out(tree, &below)? {
+        tree.skipped(None, &node.path_of(name));
+        leave(tree, below);
+        return Ok(Entered::Done);
+    }
+    Ok(Entered::Directory(below))
+}
+
+/// A directory of which both ends are open.
+pub(super) fn below(
+    tree: &Arc<Tree>,
+    parent: Option<Arc<Node>>,
+    name: OsString,
+    (source, info): (OwnedFd, FileInfo),
+    (destination, made, is_new): (Handle, FileInfo, bool),
+    is_linked: bool,
+) -> Outcome<Arc<Node>> {
+    if made.is_same_file(&info) {
+        return Err(Cause::SameFile);
+    }
+    let is_root = parent.as_ref().is_none_or(|parent| parent.is_above);
+    let ends = Ends {
+        source: Arc::new(File::from(source)),
+        destination,
+    };
+    tree.wrote_in(made.device, &ends.destination);
+    if let Some(parent) = &parent {
+        parent.enter();
+    }
+    let mut node = Node::new(parent, name, [info, made], ends);
+    node.depth = node.depth.max(1);
+    node.is_new = is_new;
+    node.is_linked = is_linked;
+    let node = Arc::new(node);
+    if is_root {
+        let _ = tree.made_root.set(made);
+    }
+    tree.add(&Summary {
+        directories: 1,
+        ..Summary::default()
+    });
+    Ok(node)
+}
+
+/// Whether another file system begins here, and the copy stays on the first.
+pub(super) fn stays_out(tree: &Tree, node: &Arc<Node>) -> Outcome<bool> {
+    if !tree.options.one_file_system {
+        return Ok(false);
+    }
+    let ends = node.ends(tree)?;
+    let here = Mounted {
+        mount: tree.sys().mount(ends.source.as_fd()).ok(),
+        device: node.source.device,
+    };
+    Ok(*tree.mounted.get_or_init(|| here) != here)
+}
+
+fn is_above(node: &Node, info: &FileInfo) -> bool {
+    let mut node = Some(node);
+    while let Some(above) = node {
+        if !above.is_above && above.source.is_same_file(info) {
+            return true;
+        }
+        node = above.parent.as_deref();
+    }
+    false
+}
+
+/// Makes it, or opens the one that is there. `None`: something else is there, and is left.
+pub(super) fn make(
+    tree: &Tree,
+    directory: &Handle,
+    name: &OsStr,
+    source: &FileInfo,
+) -> Outcome<Option<(Handle, FileInfo, bool)>> {
+    let sys = tree.sys();
+    let options = &tree.options.entries;
+    // Nobody looks into it who may not look into the source; and its owner can write it until it is
+    // done, whatever mode it gets then.
+    let mode = if options.preserve.contains(Preserve::MODE) {
+        OWNER
+    } else {
+        source.mode & PERMISSIONS | OWNER
+    };
+    for _ in 0..TRIES {
+        let is_new = match sys.make_directory(directory.as_fd(), name, mode) {
+            Ok(()) => true,
+            Err(Errno::EXIST) => false,
+            Err(errno) => return Err(at_destination(errno)),
+        };
+        let opened = match open_directory(sys, directory, name, OFlags::RDONLY) {
+            // It may be written and not listed.
+            Err(Errno::ACCESS) => open_directory(sys, directory, name, DIRECTORY_ONLY),
+            opened => opened,
+        };
+        match opened {
+            Ok(opened) => {
+                let made = sys.stat(opened.as_fd()).map_err(at_destination)?;
+                if is_new && made.mode & OWNER != OWNER {
+                    let mode = made.mode | OWNER;
+                    sys.set_mode(opened.as_fd(), mode).map_err(at_destination)?;
+                }
+                return Ok(Some((Arc::new(opened.into()), made, is_new)));
+            }
+            Err(Errno::NOENT) => {}
+            // A link is none either: nothing is written where it leads.
+            Err(Errno::NOTDIR | Errno::LOOP) if options.existing == Existing::Skip => {
+                return Ok(None);
+            }
+            Err(Errno::NOTDIR | Errno::LOOP) => return Err(at_destination(Errno::EXIST)),
+            Err(errno) => return Err(at_destination(errno)),
+        }
+    }
+    Err(at_destination(Errno::NOENT))
+}
+
+/// One who worked in a directory leaves it. The last one finishes it, and all above of which it was
+/// the last.
+pub(super) fn leave(tree: &Tree, mut node: Arc<Node>) {
+    while node.leave() {
+        if !node.is_above
+            && !tree.is_stopped()
+            && let Err(cause) = finish(tree, &node)
+        {
+            tree.failed(cause, &node.path());
+        }
+        let Some(parent) = node.parent.clone() else {
+            return;
+        };
+        if let Some(ends) = node.open_ends() {
+            parent.find_from_below(tree, &ends);
+        }
+        node = parent;
+    }
+}
+
+/// Gives a directory what it gets after all that is in it: its attributes, and its names their place
+/// on the disk.
+fn finish(tree: &Tree, node: &Arc<Node>) -> Outcome<()> {
+    let options = &tree.options.entries;
+    let syncs = options.durability == Durability::Each;
+    if !node.is_new && options.preserve.is_empty() && !syncs {
+        return Ok(());
+    }
+    let ends = node.ends(tree)?;
+    let lost = describe(tree, node, &ends)?;
+    if !lost.is_empty() {
+        tree.add(&Summary {
+            lost,
+            ..Summary::default()
+        });
+    }
+    if syncs {
+        sync(tree, &ends.destination)?;
+    }
+    Ok(())
+}
+
+/// Puts the names in a directory on stable storage.
+pub(super) fn sync(tree: &Tree, directory: &Handle) -> Outcome<()> {
+    let sync = || tree.sys().sync(directory.as_fd());
+    match crate::staging::despite_signals(sync) {
+        // File systems that cannot sync a directory (fsync(2)) promise nothing about names.
+        Ok(()) | Err(Errno::INVAL) => Ok(()),
+        Err(errno) => Err(at_destination(errno)),
+    }
+}
+
+/// In the order of [`metadata::apply`].
+fn describe(tree: &Tree, node: &Node, ends: &Ends) -> Outcome<Preserve> {
+    let sys = tree.sys();
+    let options = &tree.options.entries;
+    let wanted = options.preserve;
+    let (from, to) = (ends.source.as_fd(), ends.destination.as_fd());
+    let mut made = node.made;
+    let mut lost = Preserve::NONE;
+    if wanted.contains(Preserve::OWNERSHIP) {
+        lost |= if options.grants.ownership {
+            let answer = sys.set_owner(to, node.source.owner, node.source.group);
+            if answer.is_ok() {
+                let now = sys.stat(to).map_err(at_destination)?;
+                (made.owner, made.group) = (now.owner, now.group);
+            }
+            loss(options, Preserve::OWNERSHIP, answer.map_err(there))?
+        } else {
+            metadata::withheld(options, Preserve::OWNERSHIP)?
+        };
+    }
+    if wanted.contains(Preserve::XATTRS) {
+        lost |= match xattrs::copy(sys, from, to, options.grants.privileged_xattrs) {
+            Ok(true) => Preserve::NONE,
+            Ok(false) => metadata::withheld(options, Preserve::XATTRS)?,
+            Err(refusal) => loss(options, Preserve::XATTRS, Err(refusal))?,
+        };
+    }
+    if wanted.contains(Preserve::MODE) {
+        let mode = metadata::mode_of(options, &node.source, &made)?;
+        if mode != node.source.mode {
+            lost |= metadata::withheld(options, Preserve::MODE)?;
+        }
+        let answer = sys.set_mode(to, mode);
+        lost |= loss(options, Preserve::MODE, answer.map_err(there))?;
+    } else if node.is_new {
+        // As it was made, less what its owner got meanwhile.
+        let mode = made.mode & (node.source.mode | !OWNER);
+        if mode != made.mode | OWNER {
+            sys.set_mode(to, mode).map_err(at_destination)?;
+        }
+    }
+    if wanted.contains(Preserve::ACLS) {
+        let answer = xattrs::copy_access_list(sys, from, to)
+            .and_then(|()| xattrs::copy_default_list(sys, from, to));
+        lost |= loss(options, Preserve::ACLS, answer)?;
+    }
+    if wanted.contains(Preserve::TIMESTAMPS) {
+        let answer = sys.set_times(to, node.source.accessed, node.source.modified);
+        lost |= loss(options, Preserve::TIMESTAMPS, answer.map_err(there))?;
+    }
+    Ok(lost)
+}

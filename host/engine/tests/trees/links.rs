@@ -1,0 +1,143 @@
+//! Files with several names.
+
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+
+use copyist_engine::{Existing, Options, Preserve, TreeOptions, WriteMode};
+
+use crate::facts;
+use crate::support::{Place, archive, pattern};
+
+fn keeping() -> TreeOptions {
+    TreeOptions {
+        entries: Options {
+            preserve: Preserve::LINKS,
+            ..Options::default()
+        },
+        ..TreeOptions::default()
+    }
+}
+
+fn group(place: &Place, names: &[&str], bytes: &[u8]) {
+    place.write(names[0], bytes);
+    for name in &names[1..] {
+        let path = place.path(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::hard_link(place.path(names[0]), path).unwrap();
+    }
+}
+
+#[test]
+fn names_of_one_file_are_names_of_one_file() {
+    let place = Place::new();
+    group(
+        &place,
+        &["from/a", "from/b", "from/sub/c", "from/sub/deep/d"],
+        b"one",
+    );
+    group(&place, &["from/sub/x", "from/y"], &pattern(300_000, 1));
+    // With a name outside of the tree.
+    group(&place, &["from/alone", "outside"], b"other");
+    for threads in [1, 4] {
+        let to = format!("to-{threads}");
+        let (outcome, _) = place.copy_by(threads, "from", &to, &keeping());
+        let summary = outcome.unwrap();
+        assert_eq!((summary.files, summary.links), (3, 4));
+        assert!(summary.lost.is_empty());
+        let inode = |name: &str| fs::metadata(place.path(&to).join(name)).unwrap();
+        assert_eq!(inode("a").ino(), inode("sub/deep/d").ino());
+        assert_eq!(inode("a").nlink(), 4);
+        assert_eq!(inode("y").ino(), inode("sub/x").ino());
+        assert_eq!(inode("alone").nlink(), 1);
+        facts::assert_same(&place.path("from"), &place.path(&to), facts::BYTES);
+    }
+}
+
+#[test]
+fn they_are_files_of_their_own_where_that_was_not_asked_for() {
+    let place = Place::new();
+    group(&place, &["from/a", "from/b"], b"one");
+    let summary = place.copy("from", "to", &TreeOptions::default()).unwrap();
+    assert_eq!((summary.files, summary.links), (2, 0));
+    assert_eq!(fs::metadata(place.path("to/a")).unwrap().nlink(), 1);
+}
+
+/// Several threads meet names of the same files at the same time.
+#[test]
+fn whoever_meets_a_name_while_the_file_is_copied_waits_for_it() {
+    let place = Place::new();
+    for number in 0..20 {
+        let first = place.write(format!("from/0/{number}"), pattern(2 << 20, number));
+        for directory in 1..6 {
+            place.dir(format!("from/{directory}"));
+            fs::hard_link(&first, place.path(format!("from/{directory}/{number}"))).unwrap();
+        }
+    }
+    for round in 0..10 {
+        let to = format!("to-{round}");
+        let (outcome, _) = place.copy_by(6, "from", &to, &keeping());
+        let summary = outcome.unwrap();
+        assert_eq!((summary.files, summary.links), (20, 100));
+        for number in 0..20 {
+            let made = fs::metadata(place.path(format!("{to}/3/{number}"))).unwrap();
+            assert_eq!(made.nlink(), 6);
+        }
+        fs::remove_dir_all(place.path(&to)).unwrap();
+    }
+}
+
+#[test]
+fn what_stands_in_the_way_of_a_name_goes_by_the_rule() {
+    let place = Place::new();
+    group(&place, &["from/a", "from/b"], b"one");
+    let prepare = |to: &str| {
+        place.write(format!("{to}/a"), "old a");
+        place.write(format!("{to}/b"), "old b");
+    };
+    let options = |existing, write_mode| {
+        let mut options = keeping();
+        options.entries.existing = existing;
+        options.entries.write_mode = write_mode;
+        options
+    };
+    for write_mode in [WriteMode::InPlace, WriteMode::Replace] {
+        let to = format!("write-{write_mode:?}");
+        prepare(&to);
+        let write = options(Existing::Write, write_mode);
+        let summary = place.copy("from", &to, &write).unwrap();
+        assert_eq!((summary.files, summary.links), (1, 1));
+        assert_eq!(fs::metadata(place.path(&to).join("a")).unwrap().nlink(), 2);
+        // Once more: they are one file already.
+        let summary = place.copy("from", &to, &write).unwrap();
+        assert_eq!((summary.files, summary.links), (1, 1));
+        assert_eq!(place.names(&to), ["a", "b"]);
+        assert_eq!(place.read(format!("{to}/b")), b"one");
+    }
+    prepare("skip");
+    let summary = place
+        .copy("from", "skip", &options(Existing::Skip, WriteMode::InPlace))
+        .unwrap();
+    assert_eq!((summary.skipped, summary.files), (2, 0));
+    assert_eq!(place.read("skip/b"), b"old b");
+}
+
+/// The first name could not be copied: the next one is the first.
+#[test]
+fn a_first_name_that_fails_costs_no_other() {
+    let place = Place::new();
+    group(&place, &["from/a", "from/b", "from/c"], b"one");
+    place.dir("to/a");
+    let mut options = keeping();
+    options.keep_going = true;
+    let summary = place.copy("from", "to", &options).unwrap();
+    assert_eq!((summary.failed, summary.files, summary.links), (1, 1, 1));
+    assert_eq!(fs::metadata(place.path("to/c")).unwrap().nlink(), 2);
+}
+
+#[test]
+fn groups_are_kept_with_all_else() {
+    let place = Place::new();
+    group(&place, &["from/a", "from/sub/b"], b"one");
+    place.copy("from", "to", &archive()).unwrap();
+    facts::assert_same(&place.path("from"), &place.path("to"), facts::ALL);
+}
