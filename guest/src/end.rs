@@ -6,6 +6,9 @@ use std::path::{Path, PathBuf};
 
 use wasip2::filesystem::types::PathFlags;
 
+/// A location as the host takes it.
+pub(crate) use crate::bindings::copyist::copy::types::Location as Host;
+
 use crate::bindings::copyist::copy::types as wit;
 use crate::error::{Name, Problem};
 use crate::preopens;
@@ -175,9 +178,24 @@ macro_rules! from_end {
     )*};
 }
 
+macro_rules! from_name {
+    ($($end:ty => |$value:ident| $location:expr),* $(,)?) => {$(
+        impl<'a> From<$end> for Location<'a> {
+            fn from($value: $end) -> Self {
+                $location
+            }
+        }
+    )*
+        from_end! { $($end => |$value| $location),* }
+    };
+}
+
 // One impl for `P: AsRef<Path>` would leave no room for handles.
 from_end! {
     Location<'a> => |location| location,
+}
+
+from_name! {
     (&'a Descriptor, &'a str) => |end| Location::beneath(end.0, end.1),
     (&'a Descriptor, &'a Path) => |end| Location::beneath(end.0, end.1),
     &'a str => |path| Location::new(path),

@@ -28,8 +28,19 @@ struct Inner {
 /// What was to be done, with the ends as they were given.
 #[derive(Clone, Debug)]
 pub(crate) enum Call {
-    Copy { from: Name, to: Name },
-    Read { from: Name },
+    Copy {
+        from: Name,
+        to: Name,
+    },
+    /// With the entry that failed, where one did.
+    Tree {
+        from: String,
+        to: String,
+        at: Option<String>,
+    },
+    Read {
+        from: Name,
+    },
 }
 
 /// What an end is to a person.
@@ -80,6 +91,18 @@ impl Error {
             problem: None,
             summary,
         }))
+    }
+
+    /// As [`failed`](Self::failed), of a tree: at the entry whose path the host says.
+    pub(crate) fn of_tree(mut call: Call, failure: Failure) -> Self {
+        if let Call::Tree { at, .. } = &mut call {
+            at.clone_from(&failure.path);
+        }
+        let side = match failure.cause {
+            Cause::Filesystem((side, _)) => Some(side),
+            _ => None,
+        };
+        Error::failed(call, side, failure)
     }
 
     /// The kind that an [`io::Error`] would have: [`NotFound`](io::ErrorKind::NotFound) too where
@@ -150,6 +173,8 @@ impl Call {
         match (self, side) {
             (Call::Copy { from, .. } | Call::Read { from }, Side::Source) => from.path(),
             (Call::Copy { to, .. }, Side::Destination) => to.path(),
+            (Call::Tree { from, .. }, Side::Source) => Some(from),
+            (Call::Tree { to, .. }, Side::Destination) => Some(to),
             (Call::Read { .. }, Side::Destination) => None,
         }
     }
@@ -159,6 +184,13 @@ impl fmt::Display for Call {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Call::Copy { from, to } => write!(f, "copy {from} to {to}"),
+            Call::Tree { from, to, at } => {
+                write!(f, "copy the tree `{from}` to `{to}`")?;
+                match at {
+                    Some(at) => write!(f, ", at `{at}`"),
+                    None => Ok(()),
+                }
+            }
             Call::Read { from } => write!(f, "read {from}"),
         }
     }

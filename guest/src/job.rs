@@ -5,7 +5,9 @@ use crate::bindings::copyist::copy::jobs;
 use crate::bindings::copyist::copy::types::{self as wit, Failure};
 use crate::copy::failed_side;
 use crate::error::Call;
-use crate::{CopyOptions, Error, HeldDestination, HeldSource, Pollable, Progress, Side, Summary};
+use crate::{
+    CopyOptions, Error, HeldDestination, HeldSource, Pollable, Progress, Side, Summary, TreeEntry,
+};
 
 /// Starts to copy one file as [`copy`](crate::copy()) does, and does not wait for its end.
 ///
@@ -81,6 +83,26 @@ pub struct Job {
 }
 
 impl Job {
+    pub(crate) fn of_tree(host: jobs::Job, call: Call) -> Self {
+        let ends = Ends {
+            call,
+            source: None,
+            destination: None,
+        };
+        Job { host, ends }
+    }
+
+    /// The entries of a tree that failed so far, in the order in which they did; of a job that copies
+    /// one file none.
+    pub fn failures(&self) -> impl Iterator<Item = TreeEntry> + '_ {
+        entries(|offset| self.host.failures(offset, PAGE))
+    }
+
+    /// The entries of a tree that were left out for a cause, as [`failures`](Self::failures).
+    pub fn skipped(&self) -> impl Iterator<Item = TreeEntry> + '_ {
+        entries(|offset| self.host.skipped(offset, PAGE))
+    }
+
     /// Waits until it has ended, and returns its outcome, which stays. To wait for several things at
     /// once there is [`subscribe`](Self::subscribe).
     ///
@@ -130,6 +152,20 @@ impl Job {
     }
 }
 
+/// Entries that the host is asked for at once.
+const PAGE: u32 = 256;
+
+/// All of them, a page after the other.
+fn entries(page: impl Fn(u64) -> Vec<Failure>) -> impl Iterator<Item = TreeEntry> {
+    let mut offset = 0;
+    let pages = std::iter::from_fn(move || {
+        let entries = page(offset);
+        offset += entries.len() as u64;
+        (!entries.is_empty()).then_some(entries)
+    });
+    pages.flatten().map(TreeEntry::of)
+}
+
 /// What an error says of both ends, which are not held any more when it comes.
 #[derive(Debug)]
 struct Ends {
@@ -141,6 +177,9 @@ struct Ends {
 
 impl Ends {
     fn failed(&self, failure: Failure) -> Error {
+        if matches!(self.call, Call::Tree { .. }) {
+            return Error::of_tree(self.call.clone(), failure);
+        }
         let (source, destination) = (self.source.as_deref(), self.destination.as_deref());
         let side = failed_side(&failure, source, destination);
         Error::failed(self.call.clone(), side, failure)

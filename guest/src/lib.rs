@@ -60,11 +60,13 @@ mod paths;
 mod preopens;
 mod read;
 mod summary;
+mod tree;
 mod words;
 
 pub use crate::bindings::copyist::copy::jobs::Progress;
 pub use crate::bindings::copyist::copy::types::{
-    Cause, Durability, Existing, Limit, Method, Preserve, Reflink, Side, Sparse, Summary, Window,
+    Cause, Durability, Existing, Limit, Method, Preserve, Reflink, Side, Sparse, Special, Summary,
+    Symlinks, Window,
 };
 pub use crate::copy::copy;
 pub use crate::end::{Destination, Location, Source};
@@ -74,6 +76,7 @@ pub use crate::held::{HeldDestination, HeldSource};
 pub use crate::job::{Job, start};
 pub use crate::options::CopyOptions;
 pub use crate::read::{ReadOptions, read, read_to_string};
+pub use crate::tree::{CopiedTree, TreeEntry, TreeOptions, copy_tree};
 #[doc(no_inline)]
 pub use wasip2::filesystem::types::{Descriptor, ErrorCode};
 #[doc(no_inline)]

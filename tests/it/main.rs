@@ -27,3 +27,4 @@ mod reports;
 mod rights;
 mod submit;
 mod system;
+mod trees;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use copyist_test_artifacts::{
-    ENDPOINTS, HOSTILE, JOB, OPTIONS, READ_FILE, SDK, STD_COPY, TRANSFER_FILE, TRANSFER_PATH,
+    ENDPOINTS, HOSTILE, JOB, OPTIONS, READ_FILE, SDK, STD_COPY, TRANSFER_FILE, TRANSFER_PATH, TREE,
     VERBATIM,
 };
 use copyist_wasmtime::Endpoint;
@@ -194,6 +194,17 @@ fn hostile() {
         let place = crate::hostile::place();
         let guest = Guest::new(HOSTILE).dir(place.root(), "w").args(["w"]);
         crate::hostile::check(guest.run(linking).output(), &place);
+    }
+}
+
+/// See `trees.rs`.
+#[test]
+fn tree() {
+    for linking in Linking::BOTH {
+        let place = crate::trees::place();
+        let guest = Guest::new(TREE).dir(place.root(), "w");
+        let answer = guest.args(["w/from", "w/to"]).run(linking).answer().done();
+        assert_eq!(answer.number("files"), 3);
     }
 }
 

@@ -93,6 +93,18 @@ pub(crate) struct Run {
     #[arg(long, value_name = "N", value_parser = bytes)]
     pub(crate) max_bytes: Option<bytesize::ByteSize>,
 
+    /// Let each tree that the guest copies have so many entries
+    ///
+    /// Without it there is no bound.
+    #[arg(long, value_name = "N")]
+    pub(crate) max_entries: Option<u64>,
+
+    /// Let the trees that the guest copies be so deep, in directories
+    ///
+    /// Without it there is no bound.
+    #[arg(long, value_name = "N")]
+    pub(crate) max_depth: Option<u32>,
+
     /// Let the guest do what WASI alone does not
     #[arg(long = "grant", value_name = "GRANT")]
     pub(crate) grants: Vec<Grant>,
@@ -144,6 +156,10 @@ pub(crate) enum Grant {
     Ownership,
     /// Attributes that only root sets are kept when attributes are preserved, such as capabilities
     PrivilegedXattrs,
+    /// FIFOs, sockets and devices of a tree are made anew
+    SpecialFiles,
+    /// Symbolic links of a tree are made also where they lead out of it
+    LeavingLinks,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]

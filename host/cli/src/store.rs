@@ -2,6 +2,7 @@
 
 use std::io::{self, IsTerminal};
 
+use copyist_wasmtime::engine::{Grants, TreeGrants, TreeLimits};
 use copyist_wasmtime::{CopyCtx, CopyCtxBuilder, CopyCtxView, CopyView};
 use wasmtime::component::ResourceTable;
 use wasmtime::{Result, bail};
@@ -92,15 +93,22 @@ fn copy(run: &Run) -> CopyCtxBuilder {
     if let Some(bytes) = run.max_bytes {
         copy.max_total_bytes(bytes.as_u64());
     }
-    let mut grants = copyist_wasmtime::engine::Grants::default();
+    copy.tree_limits(TreeLimits {
+        entries: run.max_entries,
+        depth: run.max_depth,
+    });
+    let mut grants = Grants::default();
+    let mut of_trees = TreeGrants::default();
     for grant in &run.grants {
         match grant {
             Grant::SpecialModeBits => grants.special_mode_bits = true,
             Grant::Ownership => grants.ownership = true,
             Grant::PrivilegedXattrs => grants.privileged_xattrs = true,
+            Grant::SpecialFiles => of_trees.special_files = true,
+            Grant::LeavingLinks => of_trees.leaving_links = true,
         }
     }
-    copy.grants(grants);
+    copy.grants(grants).tree_grants(of_trees);
     match run.report {
         None => {}
         Some(ReportFormat::Json) => {

@@ -48,6 +48,8 @@ pub enum Unsupported {
     Offset(Side),
     /// A tree is copied whole.
     Window,
+    /// A pattern of what is to be left out that is none, or more of them than are taken.
+    Pattern,
     /// What goes into a stream cannot be put on stable storage.
     Durability,
     /// The one mechanism that the tuning allows does not work here.
@@ -154,6 +156,9 @@ impl fmt::Display for Unsupported {
         match self {
             Self::Kind(side, what) => write!(f, "the {side} is {what}"),
             Self::Offset(side) => write!(f, "the {side} is a stream, which has no offsets"),
+            Self::Pattern => {
+                f.write_str("a pattern of what to leave out cannot be read, or there are too many")
+            }
             Self::Window => f.write_str("a tree is copied whole, and has no window"),
             Self::Durability => {
                 f.write_str("what goes into a stream cannot be put on stable storage")

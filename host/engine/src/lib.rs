@@ -96,6 +96,6 @@ pub use summary::Summary;
 pub use sweep::{Swept, sweep, sweep_in};
 pub use transfer::{Step, Transfer, Waits};
 pub use tree::{
-    Exclude, Executor, Part, Special, Symlinks, TreeEntry, TreeLimits, TreeOptions, TreeReport,
-    TreeRequest, copy_tree, copy_tree_in,
+    Exclude, Executor, Part, Special, Symlinks, TreeEntry, TreeGrants, TreeLimits, TreeOptions,
+    TreeReport, TreeRequest, copy_tree, copy_tree_in,
 };

@@ -14,10 +14,11 @@ mod waits {
             "wasi": wasmtime_wasi::p2::bindings,
             "copyist:copy/endpoints.endpoint": crate::channel::Held,
             "copyist:copy/jobs.job": crate::job::Job,
-            "copyist:copy/types.options": copyist_engine::Options,
+            "copyist:copy/types.options": crate::options::Asked,
         },
         imports: {
             "copyist:copy/copy.transfer": async | trappable,
+            "copyist:copy/copy.tree": async | trappable,
             "copyist:copy/read.bytes": async | trappable,
             "copyist:copy/read.text": async | trappable,
             default: trappable,

@@ -2,7 +2,7 @@
 
 use copyist_engine::{
     Cause, Durability, Errno, Error, Existing, Limit, Mechanism, Preserve, Reflink, Side, Sparse,
-    Summary, Window, WriteMode,
+    Special, Summary, Symlinks, TreeEntry, Window, WriteMode,
 };
 use wasmtime_wasi::p2::bindings::filesystem::types::ErrorCode;
 
@@ -11,10 +11,8 @@ use crate::bindings::types as wit;
 pub(crate) fn failure(error: Error) -> wit::Failure {
     wit::Failure {
         cause: cause(error.cause),
-        // What the guest gave, given back: it was UTF-8.
-        path: error
-            .path
-            .and_then(|path| path.into_os_string().into_string().ok()),
+        // What the guest gave, given back: it was UTF-8. What a tree has beneath may not be.
+        path: error.path.map(|path| path.to_string_lossy().into_owned()),
         done: summary(error.done),
     }
 }
@@ -27,6 +25,8 @@ fn cause(cause: Cause) -> wit::Cause {
         Cause::Limit(which) => wit::Cause::Limit(match which {
             Limit::Bytes => wit::Limit::Bytes,
             Limit::TotalBytes => wit::Limit::TotalBytes,
+            Limit::Entries => wit::Limit::Entries,
+            Limit::Depth => wit::Limit::Depth,
             Limit::ReadSize => wit::Limit::ReadSize,
             Limit::Copies => wit::Limit::Copies,
         }),
@@ -105,13 +105,54 @@ pub(crate) fn summary(summary: Summary) -> wit::Summary {
             Some(Mechanism::ReadWrite) => wit::Method::ReadWrite,
         },
         files: summary.files,
-        directories: 0,
-        links: 0,
-        special: 0,
+        directories: summary.directories,
+        links: summary.links,
+        special: summary.special,
         skipped: summary.skipped,
-        failed: 0,
+        failed: summary.failed,
         lost: preserve_out(summary.lost),
         changed: summary.changed,
+    }
+}
+
+/// An entry of a tree. A name that is no text is told as near as text comes to it.
+pub(crate) fn entry(entry: TreeEntry) -> wit::Failure {
+    wit::Failure {
+        cause: cause(entry.cause),
+        path: Some(entry.path.to_string_lossy().into_owned()),
+        done: summary(Summary::default()),
+    }
+}
+
+pub(crate) fn symlinks_in(value: wit::Symlinks) -> Symlinks {
+    match value {
+        wit::Symlinks::Keep => Symlinks::Keep,
+        wit::Symlinks::Follow => Symlinks::Follow,
+        wit::Symlinks::Skip => Symlinks::Skip,
+    }
+}
+
+pub(crate) fn symlinks_out(value: Symlinks) -> wit::Symlinks {
+    match value {
+        Symlinks::Keep => wit::Symlinks::Keep,
+        Symlinks::Follow => wit::Symlinks::Follow,
+        Symlinks::Skip => wit::Symlinks::Skip,
+    }
+}
+
+pub(crate) fn special_in(value: wit::Special) -> Special {
+    match value {
+        wit::Special::Refuse => Special::Refuse,
+        wit::Special::Skip => Special::Skip,
+        wit::Special::Keep => Special::Keep,
+    }
+}
+
+pub(crate) fn special_out(value: Special) -> wit::Special {
+    match value {
+        Special::Refuse => wit::Special::Refuse,
+        Special::Skip => wit::Special::Skip,
+        Special::Keep => wit::Special::Keep,
     }
 }
 

@@ -8,8 +8,9 @@ use std::sync::{Arc, LazyLock};
 use std::time::{Duration, Instant};
 
 use copyist_engine::{
-    Cancel, Cause, Error, Grants, Limits, Mechanism, Owner, Pool, PoolOptions, Progress, Quota,
-    ReadOptions, Request, Source, Summary, Tuning, Window,
+    Cancel, Cause, Error, Grants, Limits, Mechanism, Options, Owner, Pool, PoolOptions, Progress,
+    Quota, ReadOptions, Request, Source, Summary, TreeGrants, TreeLimits, TreeReport, TreeRequest,
+    Tuning, Window,
 };
 
 use crate::channel::Uses;
@@ -26,6 +27,9 @@ pub(crate) type Observer = Arc<dyn Fn(&Report<'_>) + Send + Sync>;
 /// Who is told of each copy that begins.
 pub(crate) type Starter = Arc<dyn Fn(&Started<'_>) + Send + Sync>;
 
+/// Who gets the outcome of a copy.
+type Outcome = Box<dyn FnOnce(Result<Summary, Error>) + Send>;
+
 /// What an embedder decides for one store.
 #[derive(Clone)]
 pub(crate) struct Policy {
@@ -34,6 +38,8 @@ pub(crate) struct Policy {
     pub(crate) max_copies: usize,
     pub(crate) max_read: u64,
     pub(crate) grants: Grants,
+    pub(crate) tree_grants: TreeGrants,
+    pub(crate) tree_limits: TreeLimits,
     pub(crate) tuning: Tuning,
     pub(crate) grace: Duration,
     pub(crate) pool: Arc<Pool>,
@@ -51,6 +57,8 @@ impl Default for Policy {
             max_copies: 256,
             max_read: 64 << 20,
             grants: Grants::default(),
+            tree_grants: TreeGrants::default(),
+            tree_limits: TreeLimits::default(),
             tuning: Tuning::default(),
             grace: Duration::from_millis(50),
             pool: PROCESS.clone(),
@@ -69,6 +77,18 @@ pub struct CopyRequest {
     /// To the source file, or to the directory that its path starts at.
     pub source_rights: Rights,
     /// To the destination file, or to the directory that its path starts at.
+    pub destination_rights: Rights,
+}
+
+/// A tree between names in open directories, with the rights that the guest has to those.
+#[derive(Clone, Debug)]
+pub struct CopyTreeRequest {
+    /// Both roots and how to copy. Grants, limits and tuning are the embedder's: what stands here
+    /// is replaced by what the [`CopyCtx`](crate::CopyCtx) has.
+    pub request: TreeRequest,
+    /// To the directory that the source's path starts at.
+    pub source_rights: Rights,
+    /// To the directory that the destination's path starts at.
     pub destination_rights: Rights,
 }
 
@@ -151,13 +171,82 @@ impl Copier {
             source_rights,
             destination_rights,
         } = request;
-        request.options.grants = self.policy.grants;
+        self.impose(&mut request.options);
+        let ends = [
+            request.source.path().map(Path::to_owned),
+            request.destination.path().map(Path::to_owned),
+        ];
+        let rights = [source_rights, destination_rights];
+        self.submit_with(
+            (holder, what),
+            ends,
+            rights,
+            |pool, owner, cancel, end| Some(pool.copy(owner, request, cancel, end)),
+            move |done| uses.end(done),
+        )
+    }
+
+    /// Hands a tree to the pool. The ticket tells how it ended; what is refused ends at once.
+    pub fn submit_tree(&self, request: CopyTreeRequest) -> Ticket<Summary> {
+        self.submit_tree_for(Holder::Call, request).0
+    }
+
+    /// As [`submit_tree`](Self::submit_tree), for the store's table. What is refused is no job.
+    pub(crate) fn submit_tree_job(&self, request: CopyTreeRequest) -> Result<Job, Ended<Summary>> {
+        let (ticket, report) = self.submit_tree_for(Holder::Job, request);
+        match report {
+            Some(report) => Ok(Job::new(ticket, self.store.clone()).with_report(report)),
+            None => Err(ticket.wait()),
+        }
+    }
+
+    fn submit_tree_for(
+        &self,
+        holder: Holder,
+        request: CopyTreeRequest,
+    ) -> (Ticket<Summary>, Option<TreeReport>) {
+        let CopyTreeRequest {
+            mut request,
+            source_rights,
+            destination_rights,
+        } = request;
+        self.impose(&mut request.options.entries);
+        request.options.grants = self.policy.tree_grants;
+        request.options.limits = self.policy.tree_limits;
+        let ends = [&request.source, &request.destination].map(|end| Some(end.path.clone()));
+        let rights = [source_rights, destination_rights];
+        let mut report = None;
+        let ticket = self.submit_with(
+            (holder, What::Tree),
+            ends,
+            rights,
+            |pool, owner, cancel, end| {
+                let (progress, told) = pool.copy_tree(owner, request, cancel, end);
+                report = Some(told);
+                Some(progress)
+            },
+            |_| {},
+        );
+        (ticket, report)
+    }
+
+    /// What is the embedder's to say.
+    fn impose(&self, options: &mut Options) {
+        options.grants = self.policy.grants;
         // A store may always be interrupted.
-        request.options.bounded_calls = true;
-        request.options.tuning = self.policy.tuning;
-        request.options.limits = self.limits();
-        let source = request.source.path().map(Path::to_owned);
-        let destination = request.destination.path().map(Path::to_owned);
+        options.bounded_calls = true;
+        options.tuning = self.policy.tuning;
+        options.limits = self.limits();
+    }
+
+    fn submit_with(
+        &self,
+        (holder, what): (Holder, What),
+        [source, destination]: [Option<PathBuf>; 2],
+        [source_rights, destination_rights]: [Rights; 2],
+        run: impl FnOnce(&Pool, Owner, Cancel, Outcome) -> Option<Progress>,
+        finish: impl FnOnce(&Summary) + Send + 'static,
+    ) -> Ticket<Summary> {
         let allowed = source_rights
             .check_source()
             .map_err(|cause| refused(cause, source.clone()))
@@ -173,9 +262,9 @@ impl Copier {
         let ticket = self.start(
             holder,
             allowed,
-            |pool, owner, cancel, end| Some(pool.copy(owner, request, cancel, end)),
-            move |outcome| {
-                uses.end(outcome.as_ref().unwrap_or_else(|error| &error.done));
+            run,
+            move |outcome: Result<Summary, Error>| {
+                finish(outcome.as_ref().unwrap_or_else(|error| &error.done));
                 trace.end(outcome.as_ref());
                 outcome
             },

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use copyist_engine::{Grants, Pool, Quota, Tuning};
+use copyist_engine::{Grants, Pool, Quota, TreeGrants, TreeLimits, Tuning};
 use wasmtime::component::ResourceTable;
 
 use crate::channel::{Channel, Channels};
@@ -89,6 +89,19 @@ impl CopyCtxBuilder {
     /// What the guest may do beyond what WASI allows.
     pub fn grants(&mut self, grants: Grants) -> &mut Self {
         self.policy.grants = grants;
+        self
+    }
+
+    /// What the guest may make in trees beyond what WASI allows.
+    pub fn tree_grants(&mut self, grants: TreeGrants) -> &mut Self {
+        self.policy.tree_grants = grants;
+        self
+    }
+
+    /// How many entries a tree may have and how deep it may be. Its bytes are those of
+    /// [`max_bytes`](Self::max_bytes), all together.
+    pub fn tree_limits(&mut self, limits: TreeLimits) -> &mut Self {
+        self.policy.tree_limits = limits;
         self
     }
 

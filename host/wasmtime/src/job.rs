@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use copyist_engine::{Progress, Summary};
+use copyist_engine::{Progress, Summary, TreeReport};
 use wasmtime_wasi::async_trait;
 use wasmtime_wasi::p2::Pollable;
 use wasmtime_wasi::runtime::AbortOnDropJoinHandle;
@@ -19,6 +19,8 @@ pub struct Job {
     ticket: Ticket<Summary>,
     /// Absent once the guest drops it.
     store: Option<Arc<StoreState>>,
+    /// What of a tree failed or was left out.
+    report: Option<TreeReport>,
     /// What passes the bytes of its streams. They end with the copy, or with the job.
     pumps: Vec<AbortOnDropJoinHandle<()>>,
 }
@@ -28,6 +30,7 @@ impl Job {
         Self {
             ticket,
             store: Some(store),
+            report: None,
             pumps: Vec::new(),
         }
     }
@@ -36,6 +39,16 @@ impl Job {
     pub(crate) fn with_pumps(mut self, pumps: Vec<AbortOnDropJoinHandle<()>>) -> Self {
         self.pumps = pumps;
         self
+    }
+
+    /// Of a tree.
+    pub(crate) fn with_report(mut self, report: TreeReport) -> Self {
+        self.report = Some(report);
+        self
+    }
+
+    pub(crate) fn report(&self) -> Option<&TreeReport> {
+        self.report.as_ref()
     }
 
     pub(crate) fn progress(&self) -> Option<&Progress> {

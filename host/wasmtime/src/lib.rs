@@ -97,8 +97,10 @@ mod convert;
 mod copier;
 mod ctx;
 mod endpoint;
+mod exclude;
 mod host;
 mod job;
+mod options;
 mod pump;
 mod report;
 mod rights;
@@ -107,7 +109,7 @@ mod store_state;
 mod ticket;
 
 pub use clock::{Attachment, Deadline, EpochClock, Measure, Ticks};
-pub use copier::{Copier, CopyRequest, ReadRequest};
+pub use copier::{Copier, CopyRequest, CopyTreeRequest, ReadRequest};
 /// The engine that copies, for the types that cross its boundary.
 pub use copyist_engine as engine;
 pub use ctx::{CopyCtx, CopyCtxBuilder, CopyCtxView, CopyView};

@@ -11,6 +11,8 @@ use copyist_engine::{Error, Progress, Summary};
 pub enum What {
     /// A file to a file.
     Copy,
+    /// A tree to a tree.
+    Tree,
     /// A whole file into the guest.
     Read,
 }
@@ -20,6 +22,7 @@ impl What {
     pub const fn name(self) -> &'static str {
         match self {
             Self::Copy => "copy",
+            Self::Tree => "tree",
             Self::Read => "read",
         }
     }

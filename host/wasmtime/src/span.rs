@@ -20,7 +20,9 @@ pub(crate) fn open(what: What, source: Option<&Path>, destination: Option<&Path>
         bytes = Empty,
         shared = Empty,
         method = Empty,
+        entries = Empty,
         skipped = Empty,
+        failed = Empty,
         refused = Empty,
         error = Empty,
         elapsed_us = Empty,
@@ -42,7 +44,15 @@ pub(crate) fn close(span: &Span, outcome: Result<&Summary, &Error>, elapsed: Dur
     span.record("bytes", summary.bytes);
     span.record("shared", summary.shared);
     span.record("method", summary.method.map_or("none", Mechanism::name));
+    let entries = [
+        summary.files,
+        summary.directories,
+        summary.links,
+        summary.special,
+    ];
+    span.record("entries", entries.iter().sum::<u64>());
     span.record("skipped", summary.skipped);
+    span.record("failed", summary.failed);
     if !summary.refused.is_empty() {
         span.record("refused", display(Refused(&summary.refused)));
     }

@@ -15,4 +15,4 @@ pub mod contract;
 mod report;
 
 pub use arguments::{Arguments, open};
-pub use report::{fnv1a, report, report_error, say};
+pub use report::{cause, fnv1a, preserved, report, report_error, say};

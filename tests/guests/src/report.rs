@@ -55,7 +55,8 @@ pub fn fnv1a(bytes: &[u8]) -> u64 {
     bytes.iter().fold(0xcbf2_9ce4_8422_2325, step)
 }
 
-fn cause(cause: &Cause) -> &str {
+/// The name of a cause.
+pub fn cause(cause: &Cause) -> &str {
     match cause {
         Cause::Filesystem((_, code)) => code.name(),
         Cause::Denied => "denied",
@@ -73,7 +74,8 @@ fn cause(cause: &Cause) -> &str {
     }
 }
 
-fn preserved(lost: Preserve) -> String {
+/// The names of attributes.
+pub fn preserved(lost: Preserve) -> String {
     if lost.is_empty() {
         return "-".to_owned();
     }

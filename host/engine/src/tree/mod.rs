@@ -24,5 +24,5 @@ pub use driver::{copy_tree, copy_tree_in};
 pub(crate) use part::PartStep;
 pub use part::{Executor, Part};
 pub use report::{TreeEntry, TreeReport};
-pub use request::{Exclude, Special, Symlinks, TreeLimits, TreeOptions, TreeRequest};
+pub use request::{Exclude, Special, Symlinks, TreeGrants, TreeLimits, TreeOptions, TreeRequest};
 pub(crate) use shared::Tree;

@@ -99,7 +99,7 @@ fn keep_link(tree: &Tree, node: &Node, ends: &Ends, name: &OsStr) -> Outcome<Ent
     let text = sys
         .read_link_at(ends.source.as_fd(), name)
         .map_err(at_source)?;
-    if !tree.options.may_make_leaving_links && leaves(&text, node) {
+    if !tree.options.grants.leaving_links && leaves(&text, node) {
         return Err(Cause::Denied);
     }
     let info = look(tree, ends, name)?;
@@ -152,7 +152,7 @@ fn special(
             tree.skipped(Some(refused.into()), &node.path_of(name));
             return Ok(Entered::Done);
         }
-        Special::Keep if !tree.options.may_make_special_files => return Err(Cause::Denied),
+        Special::Keep if !tree.options.grants.special_files => return Err(Cause::Denied),
         Special::Keep => {}
     }
     let info = match info {

@@ -37,6 +37,16 @@ pub trait Exclude: fmt::Debug + Send + Sync {
     fn is_excluded(&self, path: &Path, is_directory: bool) -> bool;
 }
 
+/// What an embedder allows of trees beyond what WASI lets a guest do, beside
+/// [`Options::grants`](Options). All off by default.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct TreeGrants {
+    /// FIFOs, names of sockets, and devices may be made anew.
+    pub special_files: bool,
+    /// Symbolic links may be made that lead to an absolute path, or above the tree's root.
+    pub leaving_links: bool,
+}
+
 /// Bounds on a tree, beside those of [`Options::limits`], whose `bytes` are those of the whole tree
 /// here.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -68,11 +78,8 @@ pub struct TreeOptions {
     pub exclude: Option<Arc<dyn Exclude>>,
     /// Bounds.
     pub limits: TreeLimits,
-    /// FIFOs, names of sockets and devices may be made anew: a grant of the embedder.
-    pub may_make_special_files: bool,
-    /// Symbolic links may be made that lead to an absolute path or above the tree's root: a grant of
-    /// the embedder.
-    pub may_make_leaving_links: bool,
+    /// What the embedder allows.
+    pub grants: TreeGrants,
 }
 
 /// One tree.

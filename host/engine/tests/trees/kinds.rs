@@ -6,7 +6,9 @@ use std::os::unix::net::UnixListener;
 use std::path::Path;
 use std::time::{Duration, SystemTime};
 
-use copyist_engine::{Cause, Errno, Refused, Side, Special, Symlinks, TreeOptions, Unsupported};
+use copyist_engine::{
+    Cause, Errno, Refused, Side, Special, Symlinks, TreeGrants, TreeOptions, Unsupported,
+};
 
 use super::child::as_nobody;
 use super::skipped;
@@ -73,7 +75,10 @@ fn links_that_leave_the_tree_are_a_grant() {
     assert_eq!(place.names("to"), ["sub"]);
     assert_eq!(place.names("to/sub"), ["near"]);
     let granted = TreeOptions {
-        may_make_leaving_links: true,
+        grants: TreeGrants {
+            leaving_links: true,
+            ..TreeGrants::default()
+        },
         ..options
     };
     let summary = place.copy("from", "granted", &granted).unwrap();

@@ -4,7 +4,7 @@ use std::fs::{self, File, FileTimes};
 use std::time::{Duration, SystemTime};
 
 use copyist_engine::{
-    Cause, Durability, Errno, Existing, Options, Side, Special, TreeOptions, WriteMode,
+    Cause, Durability, Errno, Existing, Options, Side, Special, TreeGrants, TreeOptions, WriteMode,
 };
 
 use crate::support::{Place, archive};
@@ -16,7 +16,10 @@ fn by(existing: Existing) -> TreeOptions {
             ..Options::default()
         },
         special: Special::Keep,
-        may_make_special_files: true,
+        grants: TreeGrants {
+            special_files: true,
+            ..TreeGrants::default()
+        },
         ..TreeOptions::default()
     }
 }

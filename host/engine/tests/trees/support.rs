@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use copyist_engine::{
     Base, Cancel, Error, Grants, Handle, Location, Options, Owner, Pool, PoolOptions, Preserve,
-    Special, Summary, TreeOptions, TreeReport, TreeRequest, copy_tree,
+    Special, Summary, TreeGrants, TreeOptions, TreeReport, TreeRequest, copy_tree,
 };
 use rustix::fs::{CWD, FileType, Mode};
 use tempfile::TempDir;
@@ -140,8 +140,10 @@ pub(crate) fn archive() -> TreeOptions {
             ..Options::default()
         },
         special: Special::Keep,
-        may_make_special_files: true,
-        may_make_leaving_links: true,
+        grants: TreeGrants {
+            special_files: true,
+            leaving_links: true,
+        },
         ..TreeOptions::default()
     }
 }

@@ -62,7 +62,7 @@ fn uutils_10017_names_that_are_swapped_for_links_lead_nowhere() {
             if round % 3 == 0 {
                 options.entries.write_mode = WriteMode::Replace;
             }
-            options.may_make_leaving_links = false;
+            options.grants.leaving_links = false;
             let (outcome, _) = place.copy_by(1 + round % 4, "in/from", "to/tree", &options);
             let _ = outcome;
         }

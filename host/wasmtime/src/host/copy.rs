@@ -8,13 +8,16 @@ use wasmtime::{Result, Trap};
 use wasmtime_wasi::runtime::in_tokio;
 
 use super::ends::End;
-use crate::bindings::types::{Destination, Failure, HeldDestination, HeldSource, Source, Summary};
+use crate::bindings::types::{
+    Destination, Failure, HeldDestination, HeldSource, Location, Source, Summary,
+};
 use crate::bindings::{copy, sync};
 use crate::channel::Uses;
 use crate::convert;
 use crate::copier::{CopyRequest, refused};
 use crate::ctx::CopyCtxView;
 use crate::job::Job;
+use crate::options::Asked;
 use crate::pump::{Handles, Lent, Streams};
 use crate::report::What;
 use crate::ticket::{Ended, Ticket};
@@ -26,7 +29,7 @@ impl CopyCtxView<'_> {
         &self,
         source: Source,
         destination: Destination,
-        options: Option<Resource<Options>>,
+        options: Option<Resource<Asked>>,
         lent: &mut Handles,
     ) -> Result<Ticket<Engine>> {
         let options = self.options(options)?;
@@ -42,7 +45,7 @@ impl CopyCtxView<'_> {
         &mut self,
         source: HeldSource,
         destination: HeldDestination,
-        options: Option<Resource<Options>>,
+        options: Option<Resource<Asked>>,
     ) -> Result<Result<Resource<Job>, Failure>> {
         let options = self.options(options)?;
         let mut held = Streams::default();
@@ -125,7 +128,7 @@ impl copy::Host for CopyCtxView<'_> {
         &mut self,
         source: Source,
         destination: Destination,
-        options: Option<Resource<Options>>,
+        options: Option<Resource<Asked>>,
     ) -> Result<Result<Summary, Failure>> {
         let mut lent = Handles::default();
         let ticket = self.submit_copy(source, destination, options, &mut lent)?;
@@ -140,9 +143,28 @@ impl copy::Host for CopyCtxView<'_> {
         &mut self,
         source: HeldSource,
         destination: HeldDestination,
-        options: Option<Resource<Options>>,
+        options: Option<Resource<Asked>>,
     ) -> Result<Result<Resource<Job>, Failure>> {
         self.start(source, destination, options)
+    }
+
+    async fn tree(
+        &mut self,
+        source: Location,
+        destination: Location,
+        options: Option<Resource<Asked>>,
+    ) -> Result<Result<Summary, Failure>> {
+        let ticket = self.submit_tree(source, destination, options)?;
+        answer(ticket.await)
+    }
+
+    fn start_tree(
+        &mut self,
+        source: Location,
+        destination: Location,
+        options: Option<Resource<Asked>>,
+    ) -> Result<Result<Resource<Job>, Failure>> {
+        self.begin_tree(source, destination, options)
     }
 }
 
@@ -151,7 +173,7 @@ impl sync::copy::Host for CopyCtxView<'_> {
         &mut self,
         source: Source,
         destination: Destination,
-        options: Option<Resource<Options>>,
+        options: Option<Resource<Asked>>,
     ) -> Result<Result<Summary, Failure>> {
         let mut lent = Handles::default();
         let ticket = self.submit_copy(source, destination, options, &mut lent)?;
@@ -166,8 +188,26 @@ impl sync::copy::Host for CopyCtxView<'_> {
         &mut self,
         source: HeldSource,
         destination: HeldDestination,
-        options: Option<Resource<Options>>,
+        options: Option<Resource<Asked>>,
     ) -> Result<Result<Resource<Job>, Failure>> {
         self.start(source, destination, options)
+    }
+
+    fn tree(
+        &mut self,
+        source: Location,
+        destination: Location,
+        options: Option<Resource<Asked>>,
+    ) -> Result<Result<Summary, Failure>> {
+        answer(self.submit_tree(source, destination, options)?.wait())
+    }
+
+    fn start_tree(
+        &mut self,
+        source: Location,
+        destination: Location,
+        options: Option<Resource<Asked>>,
+    ) -> Result<Result<Resource<Job>, Failure>> {
+        self.begin_tree(source, destination, options)
     }
 }

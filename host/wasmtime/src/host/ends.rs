@@ -13,6 +13,7 @@ use wasmtime_wasi::p2::bindings::filesystem::types::PathFlags;
 use crate::bindings::types as wit;
 use crate::channel::{Held, Use};
 use crate::ctx::CopyCtxView;
+use crate::options::Asked;
 use crate::pump::Handles;
 use crate::rights::Rights;
 
@@ -131,10 +132,23 @@ impl CopyCtxView<'_> {
         })
     }
 
-    pub(super) fn options(&self, options: Option<Resource<Options>>) -> Result<Options> {
+    /// The root of a tree.
+    pub(super) fn root(&self, location: wit::Location, side: Side) -> Result<End<Location>> {
+        self.location(location, side, |location| location)
+    }
+
+    pub(super) fn options(&self, options: Option<Resource<Asked>>) -> Result<Options> {
+        Ok(match options {
+            Some(options) => self.table.get(&options)?.files.clone(),
+            None => Options::default(),
+        })
+    }
+
+    /// All of them, for a tree.
+    pub(super) fn asked(&self, options: Option<Resource<Asked>>) -> Result<Asked> {
         Ok(match options {
             Some(options) => self.table.get(&options)?.clone(),
-            None => Options::default(),
+            None => Asked::default(),
         })
     }
 }

@@ -1,5 +1,6 @@
 //! `jobs`: none of it waits, so that both linkers share it.
 
+use copyist_engine::{TreeEntry, TreeReport};
 use wasmtime::component::Resource;
 use wasmtime::{Result, Trap};
 use wasmtime_wasi::p2::{DynPollable, subscribe};
@@ -7,6 +8,7 @@ use wasmtime_wasi::p2::{DynPollable, subscribe};
 use super::copy::answer;
 use crate::bindings::jobs;
 use crate::bindings::types::{Failure, Summary};
+use crate::convert;
 use crate::ctx::CopyCtxView;
 use crate::job::Job;
 
@@ -23,6 +25,28 @@ impl CopyCtxView<'_> {
         self.check_interrupt()?;
         Ok(self.table.get(job)?)
     }
+}
+
+/// No guest makes the host hold more of them twice.
+const LONGEST_PAGE: usize = 1000;
+
+fn page(
+    job: &Job,
+    of: fn(&TreeReport, usize, usize) -> Vec<TreeEntry>,
+    offset: u64,
+    max: u32,
+) -> Vec<Failure> {
+    let Some(report) = job.report() else {
+        return Vec::new();
+    };
+    let from = usize::try_from(offset).unwrap_or(usize::MAX);
+    let most = usize::try_from(max)
+        .unwrap_or(LONGEST_PAGE)
+        .min(LONGEST_PAGE);
+    of(report, from, most)
+        .into_iter()
+        .map(convert::entry)
+        .collect()
 }
 
 impl jobs::Host for CopyCtxView<'_> {}
@@ -54,6 +78,14 @@ impl jobs::HostJob for CopyCtxView<'_> {
         job: Resource<Job>,
     ) -> Result<Option<std::result::Result<Summary, Failure>>> {
         self.job(&job)?.outcome().map(answer).transpose()
+    }
+
+    fn failures(&mut self, job: Resource<Job>, offset: u64, max: u32) -> Result<Vec<Failure>> {
+        Ok(page(self.job(&job)?, TreeReport::failed, offset, max))
+    }
+
+    fn skipped(&mut self, job: Resource<Job>, offset: u64, max: u32) -> Result<Vec<Failure>> {
+        Ok(page(self.job(&job)?, TreeReport::skipped, offset, max))
     }
 
     fn drop(&mut self, job: Resource<Job>) -> Result<()> {

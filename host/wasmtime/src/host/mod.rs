@@ -7,6 +7,7 @@ mod held;
 mod jobs;
 mod options;
 mod read;
+mod trees;
 
 use wasmtime::component::{HasData, Linker};
 

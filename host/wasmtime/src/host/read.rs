@@ -13,6 +13,7 @@ use crate::channel::Uses;
 use crate::convert;
 use crate::copier::{Copier, CopyRequest, ReadRequest, refused};
 use crate::ctx::CopyCtxView;
+use crate::options::Asked;
 use crate::pump::{Handles, Lent, Memory};
 use crate::report::What;
 use crate::rights::Rights;
@@ -51,7 +52,7 @@ impl CopyCtxView<'_> {
     fn submit_read<T: Send + 'static>(
         &mut self,
         source: Source,
-        options: Option<Resource<Options>>,
+        options: Option<Resource<Asked>>,
         limit: u64,
         kind: Kind<T>,
     ) -> Result<Submitted<'_, T>> {
@@ -184,7 +185,7 @@ impl read::Host for CopyCtxView<'_> {
     async fn bytes(
         &mut self,
         source: Source,
-        options: Option<Resource<Options>>,
+        options: Option<Resource<Asked>>,
         limit: u64,
     ) -> Result<Result<Vec<u8>, Failure>> {
         answer(
@@ -197,7 +198,7 @@ impl read::Host for CopyCtxView<'_> {
     async fn text(
         &mut self,
         source: Source,
-        options: Option<Resource<Options>>,
+        options: Option<Resource<Asked>>,
         limit: u64,
     ) -> Result<Result<String, Failure>> {
         answer(
@@ -212,7 +213,7 @@ impl sync::read::Host for CopyCtxView<'_> {
     fn bytes(
         &mut self,
         source: Source,
-        options: Option<Resource<Options>>,
+        options: Option<Resource<Asked>>,
         limit: u64,
     ) -> Result<Result<Vec<u8>, Failure>> {
         answer(self.submit_read(source, options, limit, BYTES)?.wait()?)
@@ -221,7 +222,7 @@ impl sync::read::Host for CopyCtxView<'_> {
     fn text(
         &mut self,
         source: Source,
-        options: Option<Resource<Options>>,
+        options: Option<Resource<Asked>>,
         limit: u64,
     ) -> Result<Result<String, Failure>> {
         answer(self.submit_read(source, options, limit, TEXT)?.wait()?)
