@@ -11,6 +11,8 @@ use rustix::fs::{FileType, Mode, OFlags};
 use rustix::pipe::PipeFlags;
 use rustix::pty::OpenptFlags;
 
+use crate::place::skipped;
+
 /// A pipe: what is read from, what is written to. Both may block.
 pub(crate) fn pipe() -> (OwnedFd, OwnedFd) {
     rustix::pipe::pipe_with(PipeFlags::CLOEXEC).unwrap()
@@ -28,9 +30,13 @@ pub(crate) fn tcp() -> (OwnedFd, OwnedFd) {
     (ours.into(), listener.accept().unwrap().0.into())
 }
 
-/// A terminal: its slave and its master, raw, so that bytes come over as they are.
-pub(crate) fn terminal() -> (OwnedFd, OwnedFd) {
-    let master = rustix::pty::openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
+/// A terminal: its slave and its master, raw, so that bytes come over as they are. None, and said
+/// aloud, where the system has none to give.
+pub(crate) fn terminal() -> Option<(OwnedFd, OwnedFd)> {
+    let Ok(master) = rustix::pty::openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY) else {
+        skipped("there are no terminals here");
+        return None;
+    };
     rustix::pty::grantpt(&master).unwrap();
     rustix::pty::unlockpt(&master).unwrap();
     let name = rustix::pty::ptsname(&master, Vec::new()).unwrap();
@@ -39,7 +45,7 @@ pub(crate) fn terminal() -> (OwnedFd, OwnedFd) {
     let mut attributes = rustix::termios::tcgetattr(&slave).unwrap();
     attributes.make_raw();
     rustix::termios::tcsetattr(&slave, rustix::termios::OptionalActions::Now, &attributes).unwrap();
-    (slave, master)
+    Some((slave, master))
 }
 
 /// A FIFO that is open for reading, which waits for nobody.

@@ -118,9 +118,9 @@ fn guest(place: &Place, pool: &Arc<Pool>, seed: u64) -> Guest {
                 .max_bytes(MOST_BYTES)
                 .max_read_size(MOST_BYTES)
                 .grants(Grants {
-                    special_mode_bits: seed % 2 == 0,
-                    ownership: seed % 3 == 0,
-                    privileged_xattrs: seed % 5 == 0,
+                    special_mode_bits: seed.is_multiple_of(2),
+                    ownership: seed.is_multiple_of(3),
+                    privileged_xattrs: seed.is_multiple_of(5),
                 })
                 .pool(pool.clone());
         })

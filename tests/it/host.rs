@@ -5,7 +5,7 @@ use std::future::Future;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
-use std::sync::{LazyLock, Mutex};
+use std::sync::{Arc, LazyLock, Mutex};
 use std::thread;
 
 use copyist_wasmtime::{
@@ -102,6 +102,9 @@ impl CopyView for State {
     }
 }
 
+/// What is granted beside the copying.
+type Change = dyn Fn(&mut WasiCtxBuilder) + Send + Sync;
+
 /// A guest program and what it is given.
 #[derive(Clone)]
 pub(crate) struct Guest {
@@ -110,6 +113,7 @@ pub(crate) struct Guest {
     arguments: Vec<String>,
     preopens: Vec<(PathBuf, String, FsPerms)>,
     copy: CopyCtxBuilder,
+    wasi: Vec<Arc<Change>>,
 }
 
 impl Guest {
@@ -121,6 +125,7 @@ impl Guest {
             arguments: Vec::new(),
             preopens: Vec::new(),
             copy: CopyCtx::builder(),
+            wasi: Vec::new(),
         }
     }
 
@@ -156,6 +161,15 @@ impl Guest {
         self
     }
 
+    /// Changes what else is granted.
+    pub(crate) fn wasi(
+        mut self,
+        change: impl Fn(&mut WasiCtxBuilder) + Send + Sync + 'static,
+    ) -> Self {
+        self.wasi.push(Arc::new(change));
+        self
+    }
+
     /// Everything up to the call.
     pub(crate) fn prepare(self, linking: Linking) -> Prepared {
         let output = MemoryOutputPipe::new(MOST_OUTPUT);
@@ -167,6 +181,9 @@ impl Guest {
             .args(&self.arguments);
         for (host, guest, permissions) in &self.preopens {
             wasi.preopened_dir(host, guest, *permissions).unwrap();
+        }
+        for change in &self.wasi {
+            change(&mut wasi);
         }
         let mut table = ResourceTable::new();
         table.set_max_capacity(MOST_HANDLES);

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use copyist_test_artifacts::{
-    ENDPOINTS, HOSTILE, JOB, OPTIONS, READ_FILE, SDK, STD_COPY, TRANSFER_FILE, TRANSFER_PATH, TREE,
-    VERBATIM,
+    ENDPOINTS, HOSTILE, JOB, OPTIONS, READ_FILE, SDK, STD_COPY, STREAMS, TRANSFER_FILE,
+    TRANSFER_PATH, TREE, VERBATIM,
 };
 use copyist_wasmtime::Endpoint;
 use copyist_wasmtime::engine::{Mechanism, Pool, PoolOptions, Tuning};
@@ -162,6 +162,22 @@ fn std_copy() {
             .answer()
             .done();
         assert_eq!(answer.number("bytes"), 300_000);
+        place.assert_holds("to", &content);
+    }
+}
+
+#[test]
+fn streams() {
+    for linking in Linking::BOTH {
+        let content = pattern(300_000);
+        let place = Place::with("from", &content);
+        let steps = [
+            "input:in:file=w/from",
+            "output:out:file=w/to",
+            "copy:%in:%out",
+        ];
+        let guest = Guest::new(STREAMS).dir(place.root(), "w").args(steps);
+        assert_eq!(guest.run(linking).answer().done().number("bytes"), 300_000);
         place.assert_holds("to", &content);
     }
 }

@@ -152,6 +152,16 @@ impl Feed {
         Ok(false)
     }
 
+    /// It breaks off, and what was put and not taken does not come any more: tells how much that is.
+    pub(crate) fn revoke(&self, why: Errno) -> usize {
+        let mut state = self.lock();
+        let left = state.bytes.len() - state.taken;
+        state.taken = state.bytes.len();
+        state.ended.get_or_insert(Err(why));
+        wake(state.taker.take(), state);
+        left
+    }
+
     /// What was put and not taken.
     pub fn left(&self) -> usize {
         let state = self.lock();
@@ -251,6 +261,20 @@ mod tests {
         assert_eq!(broken.put(b"x"), Err(Errno::PIPE));
         assert_eq!(broken.room(&waker), Err(Errno::PIPE));
         assert_eq!(broken.is_settled(&waker), Err(Errno::PIPE));
+    }
+
+    #[test]
+    fn what_was_not_taken_is_taken_back() {
+        let feed = Feed::new();
+        let (taker, waker) = waker();
+        let mut buffer = [0; 4];
+        assert_eq!(feed.take(&mut buffer, &waker), Ok(Passed::Later));
+        assert_eq!(feed.put(b"some"), Ok(4));
+        assert_eq!(feed.take(&mut buffer[..1], &waker), Ok(Passed::Bytes(1)));
+        assert_eq!(feed.revoke(Errno::CANCELED), 3);
+        assert_eq!(feed.revoke(Errno::IO), 0);
+        assert_eq!(feed.take(&mut buffer, &waker), Err(Errno::CANCELED));
+        assert_eq!(taker.0.load(Ordering::Relaxed), 1);
     }
 
     #[test]

@@ -63,6 +63,8 @@ pub(crate) struct Stream {
     does_not_sleep: bool,
     /// A wait said that it is ready, and nothing has been tried since.
     ready: bool,
+    /// It took less than it was given, so that the next attempt would come to nothing.
+    full: bool,
     /// Nothing is read before poll(2) says so: until a writer comes, a FIFO reads as if it had
     /// ended (read(2) of one that was opened with `O_NONBLOCK`).
     unseen: bool,
@@ -124,6 +126,7 @@ impl Stream {
             proven: false,
             does_not_sleep: flags.contains(OFlags::NONBLOCK),
             ready: false,
+            full: false,
             unseen: channel == Channel::Pipe && side == Side::Source,
         }))
     }
@@ -138,6 +141,7 @@ impl Stream {
             proven: true,
             does_not_sleep: true,
             ready: false,
+            full: false,
             unseen: false,
         }
     }
@@ -163,7 +167,19 @@ impl Stream {
     /// A wait for it ended.
     pub(crate) fn woken(&mut self) {
         self.ready = true;
+        self.full = false;
         self.unseen = false;
+    }
+
+    /// It took so many of the bytes that it was given. A pipe or a socket that took fewer has no room
+    /// left, which need not be found out by another call.
+    pub(crate) fn took(&mut self, taken: usize, given: usize) {
+        self.full = taken < given && matches!(self.channel, Channel::Pipe | Channel::Socket);
+    }
+
+    /// Whether it is known to have no room. Asked again it may.
+    pub(crate) fn was_full(&mut self) -> bool {
+        std::mem::take(&mut self.full)
     }
 
     /// Whether the next call would find something, as far as a look or the last wait tells.
@@ -238,6 +254,9 @@ impl Stream {
                 Passed::Later => Attempt::Blocked,
             });
         }
+        if self.was_full() {
+            return Ok(Attempt::Blocked);
+        }
         let care = self.care(sys, fd);
         let (way, most) = match care {
             Care::By(way) => (way, usize::MAX),
@@ -245,8 +264,12 @@ impl Stream {
             Care::Polled => (Way::Plain, self.promised()),
         };
         let io = self.private.as_ref().map_or(fd, AsFd::as_fd);
-        let answer = sys.write_stream(io, way, &bytes[..bytes.len().min(most)]);
+        let given = &bytes[..bytes.len().min(most)];
+        let answer = sys.write_stream(io, way, given);
         self.tried();
+        if let Ok(taken) = answer {
+            self.took(taken, given.len());
+        }
         self.settle(care, answer)
     }
 

@@ -143,8 +143,13 @@ async fn pump_out(stream: &mut DynOutputStream, feed: &Feed) -> Result<()> {
                     return refuse(feed, error);
                 }
             }
-            // The copy failed, and says why.
-            Err(_) => return Ok(()),
+            // The copy failed, and says why. What has come before is not held back.
+            Err(_) => {
+                if stream.flush().is_ok() {
+                    let _ = permit(stream).await;
+                }
+                return Ok(());
+            }
         }
     }
     if let Err(error) = stream.flush() {

@@ -2,13 +2,13 @@
 
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use copyist_engine::{Environment, Mechanism, Pool, PoolOptions, sys};
-use copyist_wasmtime::{CopyCtx, CopyCtxView, CopyView};
+use copyist_wasmtime::{CopyCtx, CopyCtxView, CopyView, EpochClock};
 use wasmtime::component::{Component, Linker, ResourceTable};
 use wasmtime::error::Context as _;
-use wasmtime::{Cache, Config, Engine, Result, Store, bail};
+use wasmtime::{Cache, Config, Engine, Result, Store, Trap, bail};
 use wasmtime_wasi::p2::bindings::{CommandPre, sync};
 use wasmtime_wasi::p2::pipe::MemoryOutputPipe;
 use wasmtime_wasi::{FsPerms, WasiCtx, WasiCtxView, WasiView};
@@ -108,6 +108,64 @@ impl Guest {
 
     /// Runs it in a store of its own and tells what it printed.
     pub(crate) fn run(&self, run: Run<'_>) -> Result<String> {
+        let (mut store, output) = self.store(run)?;
+        // Nothing ticks.
+        store.set_epoch_deadline(1);
+        let ended = match &self.program {
+            Program::Async(program, runtime) => runtime.block_on(call(program, &mut store)),
+            Program::Sync(program) => call_sync(program, &mut store),
+        };
+        if ended.context("the guest failed")?.is_err() {
+            bail!("the guest failed: see above");
+        }
+        Ok(String::from_utf8(output.contents().to_vec())?)
+    }
+
+    /// Runs it on a clock, and tells how long after its deadline its caller had the answer: what is
+    /// left of it goes with the store, after that.
+    pub(crate) fn answer(
+        &self,
+        run: Run<'_>,
+        clock: &EpochClock,
+        after: Duration,
+    ) -> Result<(Duration, Left)> {
+        let (mut store, _) = self.store(run)?;
+        let started = Instant::now();
+        let attached = clock.attach(&mut store, after);
+        let ended = match &self.program {
+            Program::Async(program, runtime) => {
+                runtime.block_on(attached.run(&mut store, async |store| call(program, store).await))
+            }
+            Program::Sync(program) => call_sync(program, &mut store),
+        };
+        let late = started.elapsed().saturating_sub(after);
+        match ended {
+            Err(error) if error.downcast_ref() == Some(&Trap::Interrupt) => {
+                Ok((late, Left { _store: store }))
+            }
+            Err(error) => Err(error.context("it did not wait")),
+            Ok(_) => bail!("it did not wait"),
+        }
+    }
+
+    /// Runs many at once on one thread, this one. They do not end.
+    pub(crate) fn run_all<'a>(self, runs: impl Iterator<Item = Run<'a>>) -> Result<()> {
+        let Program::Async(program, runtime) = &self.program else {
+            bail!("a thread has one guest without async");
+        };
+        let mut tasks = tokio::task::JoinSet::new();
+        for run in runs {
+            let (mut store, _) = self.store(run)?;
+            store.set_epoch_deadline(1);
+            let program = program.clone();
+            let guest = async move { call(&program, &mut store).await };
+            tasks.spawn_on(guest, runtime.handle());
+        }
+        let ended = runtime.block_on(tasks.join_next());
+        bail!("a guest has ended: {ended:?}");
+    }
+
+    fn store(&self, run: Run<'_>) -> Result<(Store<State>, MemoryOutputPipe)> {
         let output = MemoryOutputPipe::new(1 << 16);
         let mut wasi = WasiCtx::builder();
         wasi.arg("guest")
@@ -122,30 +180,16 @@ impl Guest {
                 wasi.arg(format!("place/{word}"));
             }
         }
-        let mut store = Store::new(
-            &self.engine,
-            State {
-                wasi: wasi.build(),
-                copy: run.copy,
-                table: ResourceTable::new(),
-            },
-        );
-        // Nothing ticks.
-        store.set_epoch_deadline(1);
-        let ended = match &self.program {
-            Program::Async(program, runtime) => runtime.block_on(async {
-                let command = program.instantiate_async(&mut store).await?;
-                command.wasi_cli_run().call_run(&mut store).await
-            }),
-            Program::Sync(program) => program
-                .instantiate(&mut store)?
-                .wasi_cli_run()
-                .call_run(&mut store),
+        let state = State {
+            wasi: wasi.build(),
+            copy: run.copy,
+            table: ResourceTable::new(),
         };
-        if ended.context("the guest failed")?.is_err() {
-            bail!("the guest failed: see above");
-        }
-        Ok(String::from_utf8(output.contents().to_vec())?)
+        Ok((Store::new(&self.engine, state), output))
+    }
+
+    pub(crate) fn engine(&self) -> &Engine {
+        &self.engine
     }
 
     /// Runs `time_copy` of `from` to a new file, which is removed again.
@@ -200,6 +244,27 @@ impl Guest {
             method,
         })
     }
+}
+
+/// A store that was ended.
+pub(crate) struct Left {
+    _store: Store<State>,
+}
+
+async fn call(
+    program: &CommandPre<State>,
+    store: &mut Store<State>,
+) -> Result<std::result::Result<(), ()>> {
+    let command = program.instantiate_async(&mut *store).await?;
+    command.wasi_cli_run().call_run(store).await
+}
+
+fn call_sync(
+    program: &sync::CommandPre<State>,
+    store: &mut Store<State>,
+) -> Result<std::result::Result<(), ()>> {
+    let command = program.instantiate(&mut *store)?;
+    command.wasi_cli_run().call_run(store)
 }
 
 struct State {

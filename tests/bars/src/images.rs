@@ -126,6 +126,38 @@ impl Image {
     }
 }
 
+impl Image {
+    /// Bounds how much of it may be dirty, whatever else the machine does, until that is dropped: who
+    /// writes more waits for the disk.
+    pub(crate) fn limit_dirty(&self, bytes: u64) -> Result<DirtyLimit> {
+        let device = rustix::fs::stat(self.place.path())?.st_dev;
+        let (major, minor) = (rustix::fs::major(device), rustix::fs::minor(device));
+        let settings = PathBuf::from(format!("/sys/class/bdi/{major}:{minor}"));
+        let mut before = Vec::new();
+        // The bound in bytes is kept as a ratio.
+        for name in ["strict_limit", "max_ratio"] {
+            before.push((settings.join(name), fs::read(settings.join(name))?));
+        }
+        let limit = DirtyLimit(before);
+        for (name, value) in [("strict_limit", 1), ("max_bytes", bytes)] {
+            fs::write(settings.join(name), value.to_string())
+                .with_context(|| format!("{name}, which Linux has from 6.2 on"))?;
+        }
+        Ok(limit)
+    }
+}
+
+/// The settings of a device that were others before: it stays, for the next image.
+pub(crate) struct DirtyLimit(Vec<(PathBuf, Vec<u8>)>);
+
+impl Drop for DirtyLimit {
+    fn drop(&mut self) {
+        for (setting, before) in &self.0 {
+            let _ = fs::write(setting, before);
+        }
+    }
+}
+
 struct Mount(PathBuf);
 
 impl Mount {

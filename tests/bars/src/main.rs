@@ -6,8 +6,10 @@
     reason = "a table on one, what it is at on the other"
 )]
 
+mod apart;
 mod args;
 mod bars;
+mod crowd;
 mod host;
 mod images;
 mod machine;
@@ -19,23 +21,30 @@ mod row;
 mod sample;
 mod shape;
 mod strace;
+mod streams;
+mod task;
+mod waiting;
 
 use std::process::ExitCode;
 
 use clap::Parser;
 use wasmtime::Result;
 
-use args::{Args, Helper};
+use args::{Args, Command};
 use bars::{Bar, Bench};
+use place::Place;
 use row::{Row, Verdict};
 
 fn main() -> ExitCode {
     let args = Args::parse();
-    let ended = match &args.helper {
-        None => images::enter().and_then(|()| measure(&args)),
-        Some(Helper::Engine(repeat)) => repeat::by_the_engine(repeat).map(|()| ExitCode::SUCCESS),
-        Some(Helper::Guest(repeat)) => repeat::by_a_guest(repeat).map(|()| ExitCode::SUCCESS),
-        Some(Helper::Copyist { words }) => return copyist::main(words.iter().cloned()),
+    let done = |()| ExitCode::SUCCESS;
+    let ended = match &args.command {
+        None | Some(Command::Waits) => images::enter().and_then(|()| measure(&args)),
+        Some(Command::Apart { bar }) => apart(*bar, &args).map(done),
+        Some(Command::Crowd(crowd)) => crowd::hold(crowd).map(done),
+        Some(Command::Engine(repeat)) => repeat::by_the_engine(repeat).map(done),
+        Some(Command::Guest(repeat)) => repeat::by_a_guest(repeat).map(done),
+        Some(Command::Copyist { words }) => return copyist::main(words.iter().cloned()),
     };
     ended.unwrap_or_else(|error| {
         eprintln!("bars: {error:#}");
@@ -47,10 +56,11 @@ fn measure(args: &Args) -> Result<ExitCode> {
     println!("{}", machine::describe(&args.dir));
     let bench = Bench::new(args)?;
     let mut rows = Vec::new();
-    for bar in Bar::ALL {
-        if !args.only.is_empty() && !args.only.contains(&bar) {
-            continue;
-        }
+    let is_wanted = |bar: &Bar| match args.command {
+        Some(Command::Waits) => bar.is_of_waits(),
+        _ => args.only.is_empty() || args.only.contains(bar),
+    };
+    for bar in Bar::ALL.into_iter().filter(is_wanted) {
         eprintln!("measuring: {}", bar.what());
         match bar.measure(&bench) {
             Ok(measured) => rows.extend(measured),
@@ -64,4 +74,12 @@ fn measure(args: &Args) -> Result<ExitCode> {
     } else {
         ExitCode::FAILURE
     })
+}
+
+/// In the directory of the process that asked, which reads the rows.
+fn apart(bar: Bar, args: &Args) -> Result<()> {
+    for row in bar.measure_apart(&Place::given()?, args.size.as_u64())? {
+        println!("{}", row.line());
+    }
+    Ok(())
 }

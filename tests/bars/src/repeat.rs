@@ -8,11 +8,12 @@ use std::fs;
 
 use copyist_engine::sys::FatalSignalsBlocked;
 use copyist_engine::{
-    Base, Cancel, Destination, Location, ReadOptions, ReadRequest, Request, Source,
+    Base, Cancel, Destination, Environment, Location, ReadOptions, ReadRequest, Request, Source,
+    Step, Transfer,
 };
 use copyist_wasmtime::CopyCtx;
-use wasmtime::Result;
 use wasmtime::error::Context as _;
+use wasmtime::{Result, bail};
 
 use crate::args::Repeat;
 use crate::host::{Guest, Run, WasiFiles};
@@ -25,6 +26,8 @@ const MANY: u32 = 1050;
 
 /// By how many copies the third round is longer than the second.
 pub(crate) const COPIES: u32 = MANY - FEW;
+/// The copies of all three rounds.
+pub(crate) const ALL: u32 = WARM_UP + FEW + MANY;
 /// What the trace shows after each round.
 pub(crate) const MARKS: [&str; 3] = ["to-mark-0", "to-mark-1", "to-mark-2"];
 
@@ -87,12 +90,29 @@ pub(crate) fn by_the_engine(repeat: &Repeat) -> Result<()> {
                 destination: Destination::Path(at(to)),
                 options: repeat.shape.options(),
             };
-            copyist_engine::copy(request, &Cancel::new()).context("cannot copy")?;
+            if repeat.bare {
+                bare(request)?;
+            } else {
+                copyist_engine::copy(request, &Cancel::new()).context("cannot copy")?;
+            }
             copies += 1;
         }
         let _ = fs::metadata(mark);
     }
     Ok(())
+}
+
+/// The copy and nothing that could end it: neither a cancel nor a wait.
+pub(crate) fn bare(request: Request) -> Result<()> {
+    let mut transfer = Transfer::new(Environment::native(), request);
+    loop {
+        match transfer.step(u64::MAX) {
+            Step::Moved(_) => {}
+            Step::Done(_) => return Ok(()),
+            Step::Failed(error) => return Err(error).context("cannot copy"),
+            step => bail!("a regular file is not copied by {step:?}"),
+        }
+    }
 }
 
 pub(crate) fn by_a_guest(repeat: &Repeat) -> Result<()> {

@@ -4,6 +4,7 @@ use std::fmt;
 
 use comfy_table::{ContentArrangement, Table, presets};
 
+#[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Row {
     pub(crate) bar: String,
     pub(crate) measured: String,
@@ -20,6 +21,8 @@ pub(crate) enum Verdict {
 }
 
 impl Verdict {
+    const ALL: [Self; 3] = [Self::Met, Self::Missed, Self::Void];
+
     pub(crate) fn of(met: bool) -> Self {
         if met { Self::Met } else { Self::Missed }
     }
@@ -47,6 +50,28 @@ impl Row {
     }
 }
 
+impl Row {
+    /// For another process to read.
+    pub(crate) fn line(&self) -> String {
+        let words = [&self.bar, &self.measured, &self.bound];
+        let words = words.map(|word| word.replace(['\t', '\n'], " "));
+        format!("{}\t{}", words.join("\t"), self.verdict)
+    }
+
+    /// None where it is no such line.
+    pub(crate) fn parse(line: &str) -> Option<Self> {
+        let words: Vec<_> = line.split('\t').collect();
+        let [bar, measured, bound, verdict] = words.try_into().ok()?;
+        let is_meant = |is: &Verdict| is.to_string() == verdict;
+        Some(Self {
+            bar: bar.to_owned(),
+            measured: measured.to_owned(),
+            bound: bound.to_owned(),
+            verdict: Verdict::ALL.into_iter().find(is_meant)?,
+        })
+    }
+}
+
 /// In Markdown, to be pasted.
 pub(crate) fn table(rows: &[Row]) -> Table {
     let mut table = Table::new();
@@ -63,4 +88,24 @@ pub(crate) fn table(rows: &[Row]) -> Table {
         ]);
     }
     table
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_row_comes_over_whole_in_a_line() {
+        for verdict in Verdict::ALL {
+            let row = Row {
+                bar: "a bar".to_owned(),
+                measured: String::new(),
+                bound: "<= 1".to_owned(),
+                verdict,
+            };
+            assert_eq!(Row::parse(&row.line()), Some(row));
+        }
+        assert_eq!(Row::parse("a\tb\tc\tperhaps"), None);
+        assert_eq!(Row::parse("a\tb\tmet"), None);
+    }
 }

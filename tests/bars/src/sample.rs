@@ -26,6 +26,10 @@ impl Sample {
         self.at(1, 2)
     }
 
+    pub(crate) fn percentile(&self, part: usize) -> Duration {
+        self.at(part, 100)
+    }
+
     /// The nearest rank.
     fn at(&self, part: usize, of: usize) -> Duration {
         let mut times = self.0.clone();

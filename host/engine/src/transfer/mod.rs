@@ -341,6 +341,12 @@ impl Transfer {
             feed.refuse(Errno::CANCELED);
             self.summary.consumed += feed.left() as u64;
         }
+        if let Destination::Feed(feed) = &self.request.destination {
+            // What was put and not taken has not arrived, and does not later.
+            let left = feed.revoke(Errno::CANCELED) as u64;
+            self.summary.bytes -= left;
+            self.moved_by[Mechanism::ReadWrite as usize] -= left;
+        }
         self.count();
         let path = match cause.side() {
             Some(Side::Source) => self.request.source.path(),

@@ -114,6 +114,12 @@ impl Transfer {
             seen = must_look;
             from.tried();
         }
+        if let Some(stream) = &mut target.stream
+            && stream.was_full()
+        {
+            self.allowance.spend(0);
+            return self.blocked(Side::Destination);
+        }
         let taken = self.span.source + self.summary.consumed;
         let put = self.span.destination + self.summary.bytes;
         let destination = target.fd()?;
@@ -141,6 +147,12 @@ impl Transfer {
             }
             Ok(0) => self.confirm_end(mechanism),
             Ok(moved) => {
+                // A file had the rest.
+                if self.from.is_none()
+                    && let Some(stream) = &mut target.stream
+                {
+                    stream.took(moved, length);
+                }
                 self.stall.ends();
                 self.pause = FIRST_PAUSE;
                 self.summary.consumed += moved as u64;

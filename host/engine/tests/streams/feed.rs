@@ -195,3 +195,34 @@ fn a_cancel_ends_a_wait_for_a_feed_and_tells_it() {
         assert_eq!(feed.put(b"late"), Err(Errno::CANCELED));
     });
 }
+
+/// Who takes was about to, and is not told.
+#[test]
+fn what_was_put_and_not_taken_is_not_counted_as_there() {
+    by_each(|run| {
+        let place = Place::new();
+        fs::write(place.path("file"), pattern(1000)).unwrap();
+        let feed = Feed::new();
+        let cancel = Cancel::new();
+        let mut buffer = [0; 100];
+        assert_eq!(feed.take(&mut buffer, Waker::noop()), Ok(Passed::Later));
+        let error = thread::scope(|scope| {
+            let (feed, cancel) = (&feed, &cancel);
+            scope.spawn(move || {
+                while feed.left() == 0 {
+                    thread::yield_now();
+                }
+                // Some of them it has.
+                let mut some = [0; 30];
+                assert_eq!(feed.take(&mut some, Waker::noop()), Ok(Passed::Bytes(30)));
+                cancel.cancel();
+            });
+            let destination = Destination::Feed(feed.clone());
+            run(request(place.source("file"), destination), cancel.clone()).unwrap_err()
+        });
+        assert_eq!(error.cause, Cause::Cancelled);
+        assert_eq!((error.done.bytes, error.done.consumed), (30, 1000));
+        let late = feed.take(&mut buffer, Waker::noop());
+        assert_eq!(late, Err(Errno::CANCELED));
+    });
+}

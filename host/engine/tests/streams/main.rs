@@ -10,6 +10,7 @@
 #[expect(dead_code, reason = "these tests need one half of it")]
 mod child;
 
+mod amounts;
 mod calls;
 mod cancel;
 mod denied;

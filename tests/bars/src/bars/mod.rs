@@ -1,19 +1,28 @@
 //! The bars, one a file.
 
 mod beside_std;
+mod cancellable;
 mod clones;
+mod crowd;
 mod data_calls;
+mod deadlines;
 mod holes;
+mod into_streams;
+mod late_reader;
+mod one_wait;
 mod overhead;
 mod start;
 mod system_calls;
+mod throttled;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::ValueEnum;
+use rustix::fs::{FileType, Mode};
 use wasmtime::error::Context as _;
 use wasmtime::{Result, bail};
 
+use crate::apart::{self, Processors};
 use crate::args::Args;
 use crate::place::Place;
 use crate::row::Row;
@@ -35,10 +44,28 @@ pub(crate) enum Bar {
     Clones,
     /// The start of `copyist run`
     Start,
+    /// A regular copy that can be cancelled beside one that cannot
+    Cancellable,
+    /// A copy that waits for ten seconds
+    OneWait,
+    /// Thousands of copies that wait
+    Crowd,
+    /// From a deadline to the caller's answer
+    Deadlines,
+    /// The same where the kernel throttles who writes
+    Throttled,
+    /// A FIFO whose reader comes late
+    LateReader,
+    /// A large file into a pipe
+    FileIntoPipe,
+    /// A pipe or a socket into a pipe
+    StreamIntoPipe,
+    /// A large file into a socket
+    FileIntoSocket,
 }
 
 impl Bar {
-    pub(crate) const ALL: [Self; 7] = [
+    pub(crate) const ALL: [Self; 16] = [
         Self::Overhead,
         Self::DataCalls,
         Self::BesideStd,
@@ -46,6 +73,15 @@ impl Bar {
         Self::Holes,
         Self::Clones,
         Self::Start,
+        Self::Cancellable,
+        Self::OneWait,
+        Self::Crowd,
+        Self::Deadlines,
+        Self::Throttled,
+        Self::LateReader,
+        Self::FileIntoPipe,
+        Self::StreamIntoPipe,
+        Self::FileIntoSocket,
     ];
 
     pub(crate) const fn what(self) -> &'static str {
@@ -57,7 +93,32 @@ impl Bar {
             Self::Holes => "a huge file with little data",
             Self::Clones => "a clone",
             Self::Start => "start of `copyist run`",
+            Self::Cancellable => "a copy that can be cancelled",
+            Self::OneWait => "a copy that waits",
+            Self::Crowd => "thousands of copies that wait",
+            Self::Deadlines => "from a deadline to the answer",
+            Self::Throttled => "a deadline under write throttling",
+            Self::LateReader => "a FIFO whose reader comes late",
+            Self::FileIntoPipe => "a file into a pipe",
+            Self::StreamIntoPipe => "a stream into a pipe",
+            Self::FileIntoSocket => "a file into a socket",
         }
+    }
+
+    /// Whether it is about copies that wait.
+    pub(crate) const fn is_of_waits(self) -> bool {
+        matches!(
+            self,
+            Self::Cancellable
+                | Self::OneWait
+                | Self::Crowd
+                | Self::Deadlines
+                | Self::Throttled
+                | Self::LateReader
+                | Self::FileIntoPipe
+                | Self::StreamIntoPipe
+                | Self::FileIntoSocket
+        )
     }
 
     /// What is counted is the same in every build.
@@ -77,8 +138,39 @@ impl Bar {
             Self::Holes => holes::measure(bench),
             Self::Clones => clones::measure(bench),
             Self::Start => start::measure(bench),
+            Self::Cancellable => cancellable::measure(bench),
+            Self::OneWait | Self::LateReader => apart::measure(bench, self, Processors::All),
+            Self::Crowd => crowd::measure(bench),
+            Self::Deadlines => deadlines::measure(bench),
+            Self::Throttled => throttled::measure(bench),
+            Self::FileIntoPipe | Self::StreamIntoPipe | Self::FileIntoSocket => {
+                apart::measure(bench, self, Processors::One)
+            }
         }
     }
+
+    /// In the process that was started for it.
+    pub(crate) fn measure_apart(self, place: &Place, size: u64) -> Result<Vec<Row>> {
+        match self {
+            Self::OneWait => one_wait::measure(place),
+            Self::LateReader => late_reader::measure(place),
+            Self::FileIntoPipe => into_streams::measure(place, size, into_streams::FILE_INTO_PIPE),
+            Self::StreamIntoPipe => {
+                into_streams::measure(place, size, into_streams::STREAM_INTO_PIPE)
+            }
+            Self::FileIntoSocket => {
+                into_streams::measure(place, size, into_streams::FILE_INTO_SOCKET)
+            }
+            _ => bail!("this bar is not measured in a process of its own"),
+        }
+    }
+}
+
+/// Makes a FIFO that this process may read and write.
+pub(crate) fn make_fifo(path: &Path) -> Result<()> {
+    let mode = Mode::RUSR | Mode::WUSR;
+    rustix::fs::mknodat(rustix::fs::CWD, path, FileType::Fifo, mode, 0)?;
+    Ok(())
 }
 
 /// What they share.
@@ -87,18 +179,21 @@ pub(crate) struct Bench {
     pub(crate) size: u64,
     pub(crate) time_copy: PathBuf,
     pub(crate) many: PathBuf,
+    pub(crate) wait: PathBuf,
     pub(crate) plugin: PathBuf,
 }
 
 impl Bench {
     pub(crate) fn new(args: &Args) -> Result<Self> {
-        let [many, time_copy] = programs("copyist-bars-guest", ["many", "time_copy"])?;
+        let [many, time_copy, wait] =
+            programs("copyist-bars-guest", ["many", "time_copy", "wait"])?;
         let [plugin] = programs("copyist-example-plugin", ["copyist-example-plugin"])?;
         Ok(Self {
             place: Place::new(&args.dir)?,
             size: args.size.as_u64(),
             time_copy,
             many,
+            wait,
             plugin,
         })
     }
