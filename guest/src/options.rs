@@ -60,7 +60,8 @@ impl CopyOptions {
     }
 
     /// Whether an existing file is replaced whole: written beside and renamed over, so that a
-    /// reader sees the old file or the new one, and so does who looks after a crash. Hard links to
+    /// reader sees the old file or the new one, and so does who looks after the host was killed (after a
+    /// cut of power only with [`durability`](Self::durability)). Hard links to
     /// the old file keep the old bytes; the new one has its mode.
     ///
     /// Else it is overwritten in place: its hard links see the new bytes, a reader may see old and

@@ -198,6 +198,11 @@ const BREAKING: &[(&str, &str, &str)] = &[
     ("variant case added", "timed-out,", "timed-out, late,"),
     ("flag added", "        links,", "        links, forks,"),
     (
+        "case of an enum that only trees have",
+        "enum special {",
+        "enum special { some,",
+    ),
+    (
         "origin",
         "{input-stream, output-stream}",
         "{output-stream, output-stream as input-stream}",
@@ -210,16 +215,6 @@ const BREAKING_SOURCES: &[(&str, &str, &str)] = &[
         "type of equal structure",
         "(value: reflink)",
         "(value: sparse)",
-    ),
-    (
-        "case of a type not yet used",
-        "enum special {",
-        "enum special { some,",
-    ),
-    (
-        "name of a type not yet used",
-        "enum symlinks {",
-        "enum soft-links {",
     ),
     (
         "gate moved",
