@@ -201,7 +201,8 @@ impl Layer for Vanishing {
     }
 
     fn before(&self, call: &'static str) {
-        if call == "copy_range" && !self.has_come.swap(true, Ordering::Relaxed) {
+        let copies = ["copy_range", "clone_file"].contains(&call);
+        if copies && !self.has_come.swap(true, Ordering::Relaxed) {
             for file in &self.files {
                 fs::remove_file(file).unwrap();
             }

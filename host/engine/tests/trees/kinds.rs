@@ -47,7 +47,8 @@ fn bun_30073_28998_links_keep_their_text() {
     ] {
         place.link(text, name);
     }
-    place.link("n/".repeat(2047) + "n", "from/long");
+    // XFS has none that are longer.
+    place.link("n/".repeat(511) + "n", "from/long");
     let summary = place.copy("from", "to", &TreeOptions::default()).unwrap();
     assert_eq!(
         (summary.links, summary.files, summary.directories),

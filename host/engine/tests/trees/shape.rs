@@ -61,7 +61,7 @@ fn one_directory_with_many_files() {
 fn large_files_among_small_ones() {
     let place = Place::new();
     for file in 0..30 {
-        let size = if file % 7 == 0 { 9 << 20 } else { 100 };
+        let size = if file % 11 == 0 { 9 << 20 } else { 100 };
         place.write(format!("from/{}/{file}", file % 3), pattern(size, file));
     }
     everywhere(&place, 34);
