@@ -254,6 +254,7 @@ mod tests {
     fn rest(mut plan: Plan) -> Vec<Mechanism> {
         let mut order = Vec::new();
         while let Some(mechanism) = plan.current() {
+            assert!(!order.contains(&mechanism), "{mechanism} twice");
             order.push(mechanism);
             plan.rule_out(mechanism);
         }
@@ -351,6 +352,26 @@ mod tests {
             ..Tuning::default()
         };
         assert!(order(Platform::Linux, FACTS, Reflink::Never, shared_only).is_empty());
+    }
+
+    #[test]
+    fn each_has_the_name_that_reports_use() {
+        let names = Mechanism::ALL.map(|mechanism| mechanism.to_string());
+        assert_eq!(
+            names,
+            ["clone", "copy-range", "send-file", "splice", "read-write"]
+        );
+    }
+
+    #[test]
+    fn where_the_destination_lies_counts_for_what_shares_or_copies_within_the_kernel() {
+        for mechanism in Mechanism::ALL {
+            assert_eq!(
+                Plan::of([mechanism, ReadWrite]).depends_on_devices(),
+                [Clone, CopyRange].contains(&mechanism),
+                "{mechanism}"
+            );
+        }
     }
 
     #[test]

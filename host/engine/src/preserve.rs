@@ -91,3 +91,47 @@ impl std::fmt::Debug for Preserve {
         f.debug_set().entries(self.names()).finish()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    fn every_set() -> impl Iterator<Item = Preserve> {
+        (0..1 << Preserve::NAMES.len()).map(Preserve)
+    }
+
+    fn set(attributes: Preserve) -> BTreeSet<&'static str> {
+        attributes.names().collect()
+    }
+
+    #[test]
+    fn each_attribute_is_one_by_itself() {
+        for (attribute, name) in Preserve::NAMES {
+            assert_eq!(set(attribute), BTreeSet::from([name]));
+        }
+        let all = every_set().last().expect("sets");
+        assert_eq!(set(all), Preserve::NAMES.map(|(_, name)| name).into());
+        assert_eq!(format!("{:?}", Preserve::MODE), r#"{"mode"}"#);
+    }
+
+    #[test]
+    fn the_operations_are_those_of_sets() {
+        for a in every_set() {
+            let these = set(a);
+            assert_eq!(a.is_empty(), these.is_empty());
+            for b in every_set() {
+                let those = set(b);
+                assert_eq!(a.contains(b), these.is_superset(&those));
+                assert_eq!(a.intersects(b), !these.is_disjoint(&those));
+                assert_eq!(set(a.intersection(b)), &these & &those);
+                assert_eq!(set(a | b), &these | &those);
+                assert_eq!(set(a - b), &these - &those);
+                let mut both = a;
+                both |= b;
+                assert_eq!(both, a | b);
+            }
+        }
+    }
+}

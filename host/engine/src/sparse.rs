@@ -80,7 +80,80 @@ pub(crate) fn first_run(bytes: &[u8]) -> (bool, usize) {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use super::*;
+    use crate::sys::{Layer, native};
+
+    /// A file system that gives these answers whatever it is asked.
+    #[derive(Debug)]
+    struct Answers {
+        below: Arc<dyn Sys>,
+        hole: Result<u64>,
+        data: Result<u64>,
+    }
+
+    impl Layer for Answers {
+        fn below(&self) -> &dyn Sys {
+            &*self.below
+        }
+
+        fn seek_hole(&self, _fd: BorrowedFd<'_>, _offset: u64) -> Result<u64> {
+            self.hole
+        }
+
+        fn seek_data(&self, _fd: BorrowedFd<'_>, _offset: u64) -> Result<u64> {
+            self.data
+        }
+    }
+
+    #[test]
+    fn a_region_ends_beyond_its_start_or_is_none() {
+        use Region::{Data, Hole, Unknown};
+        let table = [
+            (Ok(101), Err(Errno::NXIO), Ok(Data(101))),
+            (Ok(2000), Err(Errno::NXIO), Ok(Data(2000))),
+            (Ok(100), Ok(101), Ok(Hole(101))),
+            (Ok(100), Ok(2000), Ok(Hole(1000))),
+            (Ok(100), Err(Errno::NXIO), Ok(Hole(1000))),
+            // Answers that make no sense, or contradict each other.
+            (Ok(99), Ok(101), Ok(Unknown)),
+            (Ok(100), Ok(100), Ok(Unknown)),
+            (Ok(100), Ok(99), Ok(Unknown)),
+            (Err(Errno::INVAL), Ok(101), Ok(Unknown)),
+            (Ok(100), Err(Errno::INVAL), Ok(Unknown)),
+            // No answers.
+            (Err(Errno::INTR), Ok(101), Err(Errno::INTR)),
+            (Ok(100), Err(Errno::INTR), Err(Errno::INTR)),
+        ];
+        let fd = rustix::fs::CWD;
+        for (hole, data, expected) in table {
+            let below = native();
+            let sys = Answers { below, hole, data };
+            assert_eq!(region(&sys, fd, 100, 1000), expected, "{hole:?}, {data:?}");
+            assert_eq!(region(&sys, fd, 1000, 1000), Ok(Unknown));
+            assert_eq!(region(&sys, fd, 1001, 1000), Ok(Unknown));
+        }
+    }
+
+    #[test]
+    fn a_source_with_a_block_for_every_byte_has_no_holes() {
+        for (size, blocks, expected) in [
+            (0, 0, false),
+            (1, 0, true),
+            (4096, 8, false),
+            (4097, 8, true),
+            (4095, 8, false),
+            (u64::MAX, u64::MAX, false),
+        ] {
+            let source = FileInfo {
+                size,
+                blocks,
+                ..FileInfo::of_feed()
+            };
+            assert_eq!(may_have_holes(&source), expected, "{size}, {blocks}");
+        }
+    }
 
     #[test]
     fn runs_are_of_whole_blocks() {

@@ -87,7 +87,7 @@ impl Staged {
         {
             if !over {
                 sys.link_unnamed(unnamed.as_fd(), directory, &self.target.name)?;
-                return match fd.take().map(|fd| sys.close(fd)) {
+                return match fd.take().map(|fd| shut(sys, fd)) {
                     Some(Err(errno)) => {
                         if let Some(made) = made {
                             remove(sys, &self.target, made);
@@ -112,7 +112,7 @@ impl Staged {
             // Both marks stay as long as there is one more descriptor. Without it there is a
             // leftover for one moment, which is no reason to fail.
             self.held = sys.duplicate(fd.as_fd()).ok();
-            sys.close(fd)?;
+            shut(sys, fd)?;
         }
         if let Some(name) = &self.name {
             let renamed = if over {
@@ -122,7 +122,7 @@ impl Staged {
             };
             match renamed {
                 Ok(()) => self.name = None,
-                Err(Errno::EXIST) if !over => return Err(Errno::EXIST),
+                Err(Errno::EXIST) => return Err(Errno::EXIST),
                 Err(errno) => {
                     // After an interruption nobody knows, so that it must not be done again.
                     let _ = fd.take().map(|fd| sys.close(fd));
@@ -131,7 +131,7 @@ impl Staged {
             }
         }
         self.release(sys);
-        fd.take().map_or(Ok(()), |fd| sys.close(fd))
+        fd.take().map_or(Ok(()), |fd| shut(sys, fd))
     }
 
     /// It is in use no more.
@@ -147,6 +147,14 @@ impl Staged {
             let _ = despite_signals(|| sys.unlink(directory, &name));
         }
         self.release(sys);
+    }
+}
+
+/// Closes what was written. What it says is about no name, as `EEXIST` would be taken to be.
+fn shut(sys: &dyn Sys, fd: OwnedFd) -> Result<()> {
+    match sys.close(fd) {
+        Err(Errno::EXIST) => Err(Errno::IO),
+        answer => answer,
     }
 }
 
@@ -262,5 +270,21 @@ mod tests {
     fn a_name_that_never_gets_free_is_an_error() {
         let answer = with_fresh_name(|_| Err::<(), _>(Errno::EXIST));
         assert_eq!(answer, Err(Errno::EXIST));
+    }
+
+    #[test]
+    fn a_name_of_another_form_is_not_one_of_ours() {
+        for (name, expected) in [
+            (".copyist-0123456789abcdef", true),
+            (".copyist-0123456789abcde", false),
+            (".copyist-0123456789abcdef0", false),
+            (".copyist-0123456789abcdeF", false),
+            (".copyist-0123456789abcdeg", false),
+            (".copyist-", false),
+            ("copyist-0123456789abcdef", false),
+            ("0123456789abcdef", false),
+        ] {
+            assert_eq!(is_temporary(name.as_ref()), expected, "{name}");
+        }
     }
 }

@@ -150,8 +150,11 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+    use std::sync::atomic::AtomicUsize;
+
     use super::*;
-    use crate::sys;
+    use crate::sys::{self, Layer};
 
     fn learn(support: &Support, mechanism: Mechanism, errno: Errno, source: u64, to: u64) {
         support.learn(&*sys::native(), mechanism, errno, source, || Some(to));
@@ -201,6 +204,53 @@ mod tests {
                 learn(&support, mechanism, errno, 1, 1);
                 assert!(support.allows(mechanism, 1, Some(1)), "{mechanism} {errno}");
             }
+        }
+    }
+
+    #[test]
+    fn many_refusals_are_remembered_side_by_side_and_no_more_than_may_be() {
+        let support = Support::default();
+        let most = MOST_ENTRIES as u64;
+        for device in 1..=most {
+            learn(&support, Mechanism::Clone, Errno::XDEV, device, 0);
+        }
+        for device in 1..=most {
+            assert!(!support.allows(Mechanism::Clone, device, Some(0)));
+        }
+        learn(&support, Mechanism::Clone, Errno::XDEV, most + 1, 0);
+        assert!(!support.allows(Mechanism::Clone, most + 1, Some(0)));
+        assert!(support.allows(Mechanism::Clone, 1, Some(0)));
+    }
+
+    #[test]
+    fn a_device_is_asked_about_once_and_no_more_are_remembered_than_may_be() {
+        let support = Support::default();
+        let sys = Asked(sys::native(), AtomicUsize::new(0));
+        let most = MOST_ENTRIES as u64;
+        for device in 0..=most {
+            for _ in 0..2 {
+                assert_eq!(
+                    support.is_local(&sys, device, rustix::fs::CWD),
+                    device % 2 == 0
+                );
+            }
+            let known = lock(&support.local).len() as u64;
+            assert_eq!(known, device % most + 1);
+        }
+        assert_eq!(sys.1.into_inner() as u64, most + 1);
+    }
+
+    /// Counts how often it is asked whether something is local, which is so every other time.
+    #[derive(Debug)]
+    struct Asked(Arc<dyn Sys>, AtomicUsize);
+
+    impl Layer for Asked {
+        fn below(&self) -> &dyn Sys {
+            &*self.0
+        }
+
+        fn is_local(&self, _fd: BorrowedFd<'_>) -> sys::Result<bool> {
+            Ok(self.1.fetch_add(1, Ordering::Relaxed).is_multiple_of(2))
         }
     }
 }

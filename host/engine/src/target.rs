@@ -512,6 +512,11 @@ impl Target {
         self.length = Some(length);
     }
 
+    /// Whether it gets its name only where nothing has that.
+    pub(crate) fn yields(&self) -> bool {
+        matches!(self.origin, Origin::Staged(_, false))
+    }
+
     /// What stands under the destination's name by now is to be replaced too.
     pub(crate) fn replace_from_now_on(&mut self) {
         if let Origin::Staged(_, over) = &mut self.origin {

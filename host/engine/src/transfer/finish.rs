@@ -92,7 +92,7 @@ impl Transfer {
         };
         match target.publish(sys, close) {
             Ok(()) => {}
-            Err(Errno::EXIST) => {
+            Err(Errno::EXIST) if target.yields() => {
                 return match self.request.options.existing {
                     Existing::Refuse => Err(at_destination(Errno::EXIST)),
                     Existing::Write => {

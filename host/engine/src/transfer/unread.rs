@@ -83,3 +83,69 @@ fn settle(sys: &dyn Sys, name: &OwnedFd) -> Result<Opened, Cause> {
         Err(errno) => Err(at_destination(errno)),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sys::native;
+
+    #[test]
+    fn thousands_that_wait_together_try_less_often() {
+        let sys = native();
+        let wait = |count| -> Vec<_> { (0..count).map(|_| Unread::new(&*sys, None)).collect() };
+        let (few, many) = (wait(FEW), wait(2 * FEW));
+        assert_eq!(Unread::longest_pause(), 4 * LONGEST);
+        drop(many);
+        assert_eq!(Unread::longest_pause(), 2 * LONGEST);
+        drop(few);
+        assert_eq!(Unread::longest_pause(), LONGEST);
+    }
+
+    #[cfg(target_os = "linux")]
+    mod linux {
+        use std::os::fd::BorrowedFd;
+        use std::sync::{Arc, Mutex};
+
+        use rustix::fs::{CWD, FileType, Mode, mknodat, open};
+
+        use super::*;
+        use crate::sys::{Layer, Result};
+
+        /// Keeps what files are opened with.
+        #[derive(Debug)]
+        struct Flags(Arc<dyn Sys>, Mutex<Vec<OFlags>>);
+
+        impl Layer for Flags {
+            fn below(&self) -> &dyn Sys {
+                &*self.0
+            }
+
+            fn reopen(&self, fd: BorrowedFd<'_>, flags: OFlags) -> Result<OwnedFd> {
+                self.1.lock().expect("no panic").push(flags);
+                self.0.reopen(fd, flags)
+            }
+        }
+
+        #[test]
+        fn no_try_waits_for_the_other_end() {
+            let directory = tempfile::tempdir().expect("a directory");
+            let path = directory.path().join("fifo");
+            mknodat(CWD, &path, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).expect("a FIFO");
+            let name = open(&path, OFlags::PATH, Mode::empty()).expect("its name");
+            let sys = Flags(native(), Mutex::default());
+            let unread = Unread::new(&sys, Some(name));
+            assert!(matches!(unread.open(&sys), Some(Ok(Opened::Unread(None)))));
+            let reader = open(&path, OFlags::RDONLY | OFlags::NONBLOCK, Mode::empty());
+            drop(reader.expect("a reader"));
+            assert!(matches!(unread.open(&sys), Some(Ok(Opened::Ready(_)))));
+            let access = sys.1.into_inner().expect("no panic");
+            let wanted = [
+                OFlags::WRONLY,
+                OFlags::WRONLY,
+                OFlags::RDONLY,
+                OFlags::WRONLY,
+            ];
+            assert_eq!(access, wanted.map(|access| ALWAYS | access));
+        }
+    }
+}

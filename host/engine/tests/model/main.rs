@@ -16,10 +16,10 @@ mod schedule;
 mod system;
 mod world;
 
-use proptest::test_runner::{Config, FileFailurePersistence, RngSeed};
+use proptest::test_runner::{Config, FailurePersistence, FileFailurePersistence, RngSeed};
 
 /// So many cases, the same in every run; others, and as many as it says, where `PROPTEST_CASES` is
-/// set. What failed once is drawn first for ever.
+/// set. What failed once is drawn first for ever, unless `PROPTEST_DISABLE_FAILURE_PERSISTENCE` is.
 pub(crate) fn config(cases: u32) -> Config {
     let asked = Config::default();
     let explores = std::env::var_os("PROPTEST_CASES").is_some();
@@ -30,7 +30,11 @@ pub(crate) fn config(cases: u32) -> Config {
         } else {
             RngSeed::Fixed(1)
         },
-        failure_persistence: Some(Box::new(FileFailurePersistence::WithSource("regressions"))),
+        failure_persistence: asked.failure_persistence.as_ref().map(|_| regressions()),
         ..asked
     }
+}
+
+fn regressions() -> Box<dyn FailurePersistence> {
+    Box::new(FileFailurePersistence::WithSource("regressions"))
 }

@@ -6,11 +6,11 @@ use std::time::{Duration, Instant};
 
 use copyist_engine::sys::{FatalSignalsBlocked, native};
 use copyist_engine::{
-    Cancel, Environment, Mechanism, Preserve, ReadOptions, ReadRequest, Request, Source, Window,
-    WriteMode, copy_in, read_in,
+    Cancel, Environment, Errno, Mechanism, Preserve, ReadOptions, ReadRequest, Request, Side,
+    Source, Step, Transfer, Window, WriteMode, copy_in, read_in,
 };
 
-use crate::bench::{Bench, CALL, Shape, Start, drive, noise};
+use crate::bench::{Bench, CALL, SIZE, Shape, Start, drive, noise};
 use crate::scheduled::{Op, Outcome, SOURCE, Scheduled, When};
 use crate::trace;
 
@@ -236,6 +236,96 @@ fn a_copy_makes_no_more_data_calls_than_its_size_asks_for() {
         drive(&sys.environment(), request).unwrap();
         assert_eq!(sys.calls_of(op).len(), most, "{op:?}");
     }
+}
+
+/// What goes away by itself is asked for less and less often, and from the start again once it moved.
+#[test]
+fn each_pause_is_twice_the_last_up_to_a_limit() {
+    let bench = Bench::new();
+    let sys = Scheduled::new()
+        .rule(Op::Read, When::Nth(13), Outcome::Nothing)
+        .rule(Op::Read, When::From(3), Outcome::Fail(Errno::AGAIN))
+        .shared();
+    let request = bench.prepare(Shape::New, Start::ReadWrite);
+    let mut transfer = Transfer::new(sys.environment(), request);
+    let mut pauses = Vec::new();
+    loop {
+        match transfer.step(u64::MAX) {
+            Step::Moved(_) => {}
+            Step::Later(pause) => pauses.push(pause.as_millis()),
+            Step::Done(_) => break,
+            step => panic!("{step:?}"),
+        }
+    }
+    assert_eq!(pauses, [1, 2, 4, 8, 16, 32, 50, 50, 50, 50]);
+}
+
+/// Who lays a system below the copier sees each descriptor come and go.
+#[test]
+fn what_a_copy_opens_it_closes_by_a_call() {
+    let bench = Bench::new();
+    for shape in Shape::ALL {
+        for start in Start::ALL {
+            for is_local in [true, false] {
+                let mut sys = start.system().names_all();
+                if !is_local {
+                    sys = sys.rule(Op::IsLocal, When::From(1), Outcome::Nothing);
+                }
+                let sys = sys.shared();
+                drive(&sys.environment(), bench.prepare(shape, start)).unwrap();
+                let made = [Op::Open, Op::Reopen, Op::Duplicate].map(|op| {
+                    let calls = sys.calls_of(op);
+                    calls.iter().filter(|call| call.answer.is_ok()).count()
+                });
+                let what = format!("{shape:?} {start:?} {is_local}");
+                let closed = sys.calls_of(Op::Close).len();
+                assert_eq!(closed, made.iter().sum::<usize>(), "{what}");
+            }
+        }
+    }
+}
+
+/// Where nothing is promised, one read tells as much as any other call.
+#[test]
+fn what_says_it_is_empty_is_read_and_no_more() {
+    let bench = Bench::new();
+    let sys = Scheduled::new()
+        .forge(|side, info| {
+            if side == Side::Source {
+                (info.size, info.blocks) = (0, 0);
+            }
+        })
+        .shared();
+    let mut request = bench.prepare(Shape::New, Start::CopyRange);
+    request.options.tuning.call_size = None;
+    drive(&sys.environment(), request).unwrap();
+    assert!(bench.read("to") == bench.content());
+    // As much as a buffer holds each time, and one that sees the end.
+    let most = sys.calls_of(Op::Read)[0].length;
+    assert_eq!(sys.calls_of(Op::Read).len(), SIZE.div_ceil(most) + 1);
+
+    let empty = Bench::of(Vec::new());
+    let sys = Scheduled::new().shared();
+    drive(
+        &sys.environment(),
+        empty.prepare(Shape::New, Start::CopyRange),
+    )
+    .unwrap();
+    assert_eq!(empty.read("to"), []);
+    assert_eq!(sys.calls_of(Op::Read).len(), 1);
+    assert_eq!(sys.calls_of(Op::IsLocal), []);
+
+    let sys = Scheduled::new().shared();
+    let mut request = bench.prepare(Shape::New, Start::CopyRange);
+    request.options.window = Some(Window {
+        source_offset: SIZE as u64,
+        length: None,
+        destination_offset: 0,
+    });
+    drive(&sys.environment(), request).unwrap();
+    assert_eq!(bench.read("to"), []);
+    assert_eq!(sys.calls_of(Op::Read).len(), 1);
+    assert_eq!(sys.calls_of(Op::CopyRange), []);
 }
 
 /// So that a cancel is heard within milliseconds, whatever the size of the file.

@@ -1,8 +1,12 @@
 //! A copy that is cancelled, or dropped, after each of its steps.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
 use copyist_engine::{Cancel, Cause, Durability, Step, Transfer, copy_in};
 
-use crate::bench::{Bench, Shape, Start};
+use crate::bench::{Bench, Shape, Start, drive};
 use crate::scheduled::{Op, Outcome, Scheduled, When};
 
 /// Goes so many steps; tells the outcome if it ends before.
@@ -148,4 +152,63 @@ fn a_cancel_in_the_middle_of_a_call_is_heard_after_it() {
         );
         bench.assert_failed(shape, &error.done, &|| format!("{shape:?}"));
     }
+}
+
+#[test]
+fn a_copy_whose_time_is_over_makes_no_call() {
+    let bench = Bench::new();
+    for shape in Shape::ALL {
+        let sys = Scheduled::new().shared();
+        let mut request = bench.prepare(shape, Start::CopyRange);
+        request.options.timeout = Some(Duration::ZERO);
+        let error = drive(&sys.environment(), request).unwrap_err();
+        assert_eq!(error.cause, Cause::TimedOut);
+        assert_eq!(sys.ops(), []);
+        bench.assert_failed(shape, &error.done, &|| format!("{shape:?}"));
+
+        // Beyond all time there is no end.
+        for timeout in [Duration::from_secs(3600), Duration::MAX] {
+            let mut request = bench.prepare(shape, Start::CopyRange);
+            request.options.timeout = Some(timeout);
+            let summary = drive(&sys.environment(), request).unwrap();
+            bench.assert_copied(shape, &summary, &|| format!("{shape:?} {timeout:?}"));
+        }
+    }
+}
+
+/// The name is the success, and what comes after it is no matter of time any more.
+#[test]
+fn a_copy_whose_time_is_over_once_it_has_its_name_is_one() {
+    let bench = Bench::new();
+    // Where the machine is busy, longer.
+    for millis in [20, 200, 2000, 20_000] {
+        let timeout = Duration::from_millis(millis);
+        let begun = Instant::now();
+        let named = Arc::new(AtomicBool::new(false));
+        let tells = named.clone();
+        let over = Outcome::after(move || {
+            while begun.elapsed() <= timeout + timeout / 2 {
+                std::hint::spin_loop();
+            }
+            tells.store(true, Ordering::Relaxed);
+        });
+        let sys = Scheduled::new()
+            .rule(Op::Rename, When::Nth(1), over)
+            .shared();
+        let mut request = bench.prepare(Shape::Replace, Start::CopyRange);
+        request.options.durability = Durability::Each;
+        request.options.timeout = Some(timeout);
+        match drive(&sys.environment(), request) {
+            Ok(summary) => {
+                assert!(named.load(Ordering::Relaxed));
+                bench.assert_copied(Shape::Replace, &summary, &|| "named".to_owned());
+                return;
+            }
+            Err(error) => {
+                assert!(!named.load(Ordering::Relaxed), "{error:?}");
+                assert_eq!(error.cause, Cause::TimedOut);
+            }
+        }
+    }
+    panic!("it never came that far");
 }

@@ -2,7 +2,7 @@
 //! that a copy can do, with attributes, holes, and on stable storage.
 
 use std::fs::OpenOptions;
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{FileExt, PermissionsExt};
 
 use copyist_bed::skipped;
 use copyist_engine::{
@@ -389,5 +389,82 @@ fn what_only_close_reports_costs_no_old_file_where_the_kernel_copied_to_another_
                 bench.assert_failed(shape, &error.done, &what);
             }
         }
+    }
+}
+
+/// Nothing says that both lie on one file system where no call was made that needs it.
+#[test]
+fn what_only_close_reports_leaves_no_new_file_where_other_calls_moved_the_bytes_or_none_did() {
+    for (content, start) in [
+        (noise(5 * BLOCK, 1), Start::SendFile),
+        (noise(5 * BLOCK, 1), Start::ReadWrite),
+        (Vec::new(), Start::CopyRange),
+    ] {
+        let bench = Bench::of(content);
+        let sys = Scheduled::new()
+            .rule(Op::Close, When::Nth(1), Outcome::Fail(Errno::DQUOT))
+            .shared();
+        let request = bench.prepare(Shape::New, start);
+        let error = drive(&sys.environment(), request).unwrap_err();
+        assert_eq!(error.cause, Cause::Io(Side::Destination, Errno::DQUOT));
+        bench.assert_failed(Shape::New, &error.done, &|| format!("{start:?}"));
+    }
+}
+
+/// A new file that its own mode keeps from getting attributes may be written for a moment; whatever
+/// else refuses them, and whatever was there before, keeps its mode.
+#[test]
+fn only_a_new_file_without_the_right_to_write_gets_it_for_a_moment() {
+    let bench = bench(false);
+    if rustix::fs::getxattr(bench.path(SOURCE), "user.one", &mut [0; 8]).is_err() {
+        skipped("this file system has no attributes of users");
+        return;
+    }
+    for (shape, mode, errno, changes) in [
+        (Shape::New, 0o400, Errno::PERM, 2),
+        (Shape::New, 0o400, Errno::ACCESS, 2),
+        (Shape::ReplaceNothing, 0o400, Errno::PERM, 2),
+        (Shape::New, 0o600, Errno::PERM, 0),
+        (Shape::New, 0o400, Errno::OPNOTSUPP, 0),
+        (Shape::Descriptor, 0o400, Errno::PERM, 0),
+    ] {
+        let permissions = std::fs::Permissions::from_mode(mode);
+        std::fs::set_permissions(bench.path(SOURCE), permissions.clone()).unwrap();
+        let sys = Scheduled::new()
+            .rule(Op::SetXattr, When::Nth(1), Outcome::Fail(errno))
+            .shared();
+        let mut request = bench.prepare(shape, Start::CopyRange);
+        if shape.is_old() {
+            std::fs::set_permissions(bench.path("to"), permissions).unwrap();
+        }
+        request.options.preserve = Preserve::XATTRS;
+        let summary = drive(&sys.environment(), request).unwrap();
+        let what = || format!("{shape:?} {mode:o} {errno:?}");
+        bench.assert_copied(shape, &summary, &what);
+        assert_eq!(sys.calls_of(Op::SetMode).len(), changes, "{}", what());
+        assert_eq!(summary.lost.is_empty(), changes > 0, "{}", what());
+        let made = std::fs::metadata(bench.path("to")).unwrap();
+        assert_eq!(made.permissions().mode() & 0o777, mode, "{}", what());
+    }
+}
+
+/// Who will not have another group is not kept from it meanwhile.
+#[test]
+fn an_old_file_with_the_mode_of_the_source_is_not_narrowed() {
+    let bench = bench(false);
+    for (preserve, ownership) in [
+        (Preserve::MODE, true),
+        (Preserve::MODE | Preserve::OWNERSHIP, false),
+    ] {
+        let sys = Scheduled::new().shared();
+        let mut request = bench.prepare(Shape::InPlace, Start::CopyRange);
+        for name in [SOURCE, "to"] {
+            let permissions = std::fs::Permissions::from_mode(0o644);
+            std::fs::set_permissions(bench.path(name), permissions).unwrap();
+        }
+        request.options.preserve = preserve;
+        request.options.grants.ownership = ownership;
+        drive(&sys.environment(), request).unwrap();
+        assert_eq!(sys.calls_of(Op::SetMode).len(), 1, "{preserve:?}");
     }
 }

@@ -1,7 +1,12 @@
 //! Every call that a copy makes, failed with every answer at its first, second and last time.
 
+use std::io::Read;
+use std::sync::Arc;
+
+use copyist_engine::sys::Way;
 use copyist_engine::{
-    Cause, Durability, Errno, Mechanism, Preserve, Reflink, Request, Side, Unsupported,
+    Cancel, Cause, Destination, Durability, Errno, Existing, Mechanism, Preserve, Reflink, Request,
+    Side, Unsupported, copy_in,
 };
 use rustix::fs::OFlags;
 
@@ -533,6 +538,132 @@ fn a_failure_after_the_name_is_made_takes_nothing_back() {
                     }
                 }
             }
+        }
+    }
+}
+
+/// Only a copy that must not replace anything may find its name taken by somebody who was faster.
+#[test]
+fn a_name_that_is_said_to_be_taken_where_it_is_to_be_replaced_or_made_already_is_an_error() {
+    let bench = Bench::new();
+    for (shape, op) in [
+        (Shape::Replace, Op::Link),
+        (Shape::Replace, Op::Rename),
+        (Shape::InPlace, Op::Close),
+    ] {
+        let sys = Scheduled::new()
+            .rule(op, When::From(1), Outcome::Fail(Errno::EXIST))
+            .shared();
+        let mut request = bench.prepare(shape, Start::CopyRange);
+        request.options.existing = Existing::Write;
+        let what = || format!("{shape:?} {op:?}");
+        let error = drive(&sys.environment(), request).expect_err(&what());
+        let cause = Cause::Io(Side::Destination, Errno::EXIST);
+        assert_eq!(error.cause, cause, "{}", what());
+        bench.assert_failed(shape, &error.done, &what);
+    }
+}
+
+/// Nor is what close(2) says about a name.
+#[test]
+fn a_staged_file_that_cannot_be_closed_is_an_error_whatever_close_says() {
+    let bench = Bench::new();
+    for names_all in [false, true] {
+        for errno in [Errno::EXIST, Errno::DQUOT] {
+            let mut sys = Scheduled::new()
+                .rule(Op::IsLocal, When::From(1), Outcome::Fail(Errno::NOSYS))
+                .rule(Op::Close, When::From(1), Outcome::Fail(errno));
+            if names_all {
+                sys = sys.names_all();
+            }
+            let request = bench.prepare(Shape::ReplaceNothing, Start::CopyRange);
+            let what = || format!("{names_all} {errno:?}");
+            let error = drive(&sys.shared().environment(), request).expect_err(&what());
+            let told = if errno == Errno::EXIST {
+                Errno::IO
+            } else {
+                errno
+            };
+            assert_eq!(error.cause, Cause::Io(Side::Destination, told));
+            bench.assert_failed(Shape::ReplaceNothing, &error.done, &what);
+        }
+    }
+}
+
+/// That there are none, or can be none, is no loss; any other answer is one, or a failure.
+#[test]
+fn what_has_no_attributes_loses_none_and_a_refusal_is_a_loss() {
+    const NONE: [Errno; 3] = [Errno::NODATA, Errno::OPNOTSUPP, Errno::NOSYS];
+    let bench = Bench::new();
+    let drive_with = |rules: &[(Op, Errno)], attribute, is_required| {
+        let mut sys = Scheduled::new();
+        for (op, errno) in rules {
+            sys = sys.rule(*op, When::From(1), Outcome::Fail(*errno));
+        }
+        let mut request = bench.prepare(Shape::New, Start::CopyRange);
+        request.options.preserve = attribute;
+        if is_required {
+            request.options.require = attribute;
+        }
+        drive(&sys.shared().environment(), request)
+    };
+    for errno in NONE {
+        for (attribute, rules) in [
+            (Preserve::XATTRS, vec![(Op::XattrNames, errno)]),
+            (
+                Preserve::ACLS,
+                vec![(Op::Xattr, errno), (Op::RemoveXattr, errno)],
+            ),
+        ] {
+            let summary = drive_with(&rules, attribute, true).unwrap();
+            assert_eq!(summary.lost, Preserve::NONE, "{rules:?}");
+        }
+    }
+    for (attribute, rules, side) in [
+        (
+            Preserve::XATTRS,
+            vec![(Op::XattrNames, Errno::PERM)],
+            Side::Source,
+        ),
+        (Preserve::ACLS, vec![(Op::Xattr, Errno::PERM)], Side::Source),
+        (
+            Preserve::ACLS,
+            vec![(Op::Xattr, Errno::NODATA), (Op::RemoveXattr, Errno::PERM)],
+            Side::Destination,
+        ),
+    ] {
+        let summary = drive_with(&rules, attribute, false).unwrap();
+        assert_eq!(summary.lost, attribute, "{rules:?}");
+        let error = drive_with(&rules, attribute, true).unwrap_err();
+        assert_eq!(error.cause, Cause::Io(side, Errno::PERM), "{rules:?}");
+    }
+}
+
+/// A pipe with room for all of it.
+#[test]
+fn a_stream_that_takes_nothing_is_written_to_once_more_and_not_for_ever() {
+    let bench = Bench::of(b"some bytes".to_vec());
+    for (when, writes) in [(When::Nth(1), 2), (When::From(1), 2)] {
+        let op = Op::WriteStream(Way::Plain);
+        let sys = Scheduled::new()
+            .rule(op, when, Outcome::Nothing)
+            .at_most(100)
+            .shared();
+        let (mut reader, writer) = std::io::pipe().expect("a pipe");
+        let mut request = bench.request("to");
+        let writer = std::fs::File::from(std::os::fd::OwnedFd::from(writer));
+        request.destination = Destination::File(Arc::new(writer));
+        let answer = copy_in(&sys.environment(), request, &Cancel::new());
+        assert_eq!(sys.calls_of(op).len(), writes);
+        let mut found = Vec::new();
+        reader.read_to_end(&mut found).expect("all of it");
+        match (when, answer) {
+            (When::Nth(_), Ok(_)) => assert!(found == bench.content()),
+            (When::From(_), Err(error)) => {
+                assert_eq!(error.cause, Cause::Io(Side::Destination, Errno::IO));
+                assert_eq!(found, []);
+            }
+            (when, answer) => panic!("{when:?}: {answer:?}"),
         }
     }
 }

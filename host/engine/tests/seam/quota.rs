@@ -5,7 +5,8 @@ use std::os::unix::fs::FileExt;
 use std::sync::{Arc, Mutex};
 
 use copyist_engine::{
-    Cancel, Cause, Errno, Limit, Limits, Quota, ReadOptions, ReadRequest, Side, Source, read_in,
+    Cancel, Cause, Environment, Errno, Limit, Limits, Quota, ReadOptions, ReadRequest, Reflink,
+    Side, Source, read_in,
 };
 
 use crate::bench::{Bench, CALL, SIZE, Shape, Start, drive, noise};
@@ -103,6 +104,55 @@ fn a_clone_of_what_grew_meanwhile_counts_what_it_grew_by() {
     }
 }
 
+/// Known before the source is shared, as of one that is too long from the start.
+#[test]
+fn a_clone_for_which_others_left_too_little_is_not_made() {
+    let bench = Bench::new();
+    for reflink in [Reflink::Auto, Reflink::Always] {
+        let quota = Arc::new(Quota::new(SIZE as u64));
+        let mut other = bench.request("other");
+        other.options.window = Some(crate::bench::WINDOW);
+        other.options.limits = shared(&quota);
+        let other = Mutex::new(Some(other));
+        let take = Outcome::after(move || {
+            if let Some(other) = other.lock().unwrap().take() {
+                drive(&Environment::default(), other).unwrap();
+            }
+        });
+        // The first is of the source.
+        let sys = Scheduled::new().clones().rule(Op::Open, When::Nth(2), take);
+        let sys = sys.shared();
+        let mut request = bench.prepare(Shape::New, Start::Clone);
+        request.options.limits = shared(&quota);
+        request.options.reflink = reflink;
+        let error = drive(&sys.environment(), request).unwrap_err();
+        assert_eq!(error.cause, Cause::Limit(Limit::TotalBytes));
+        assert_eq!(error.done.consumed, 0);
+        std::fs::remove_file(bench.path("other")).unwrap();
+        bench.assert_failed(Shape::New, &error.done, &|| format!("{reflink:?}"));
+    }
+}
+
+/// A clone that is required shares what the source says that it has, or nothing.
+#[test]
+fn a_required_clone_of_what_says_more_than_the_limit_is_refused() {
+    let bench = Bench::of(noise(30, 1));
+    let sys = Scheduled::new()
+        .clones()
+        .rule(Op::IsLocal, When::From(1), Outcome::Fail(Errno::NOSYS))
+        .forge(|side, info| {
+            if side == Side::Source {
+                (info.size, info.blocks) = (4096, 0);
+            }
+        })
+        .shared();
+    let mut request = bench.prepare(Shape::New, Start::Clone);
+    request.options.limits = of_bytes(100);
+    request.options.reflink = Reflink::Always;
+    let error = drive(&sys.environment(), request).unwrap_err();
+    assert_eq!(error.cause, Cause::Limit(Limit::Bytes));
+}
+
 /// The files of sysfs say 4096 and have less; they occupy no blocks.
 #[test]
 fn a_size_that_is_a_lie_reaches_no_limit() {
@@ -168,14 +218,20 @@ fn a_limit_is_met_at_its_byte() {
             let summary = drive(&start.system().shared().environment(), request).unwrap();
             bench.assert_copied(shape, &summary, &what);
 
-            // Known before anything is made or written.
-            let mut request = bench.prepare(shape, start);
-            request.options.limits = of_bytes(part - 1);
-            let sys = start.system().shared();
-            let error = drive(&sys.environment(), request).unwrap_err();
-            assert_eq!(error.cause, Cause::Limit(Limit::Bytes), "{}", what());
-            bench.assert_failed(shape, &error.done, &what);
-            assert_eq!(sys.ops(), sys.ops_about(Side::Source), "{}", what());
+            // Known before anything is made or written, wherever the source lies.
+            for is_local in [true, false] {
+                let mut request = bench.prepare(shape, start);
+                request.options.limits = of_bytes(part - 1);
+                let mut sys = start.system();
+                if !is_local {
+                    sys = sys.rule(Op::IsLocal, When::From(1), Outcome::Nothing);
+                }
+                let sys = sys.shared();
+                let error = drive(&sys.environment(), request).unwrap_err();
+                assert_eq!(error.cause, Cause::Limit(Limit::Bytes), "{}", what());
+                bench.assert_failed(shape, &error.done, &what);
+                assert_eq!(sys.ops(), sys.ops_about(Side::Source), "{}", what());
+            }
         }
     }
 }

@@ -611,6 +611,8 @@ impl Sys for Scheduled {
     }
 
     fn reopen(&self, fd: BorrowedFd<'_>, flags: OFlags) -> Result<OwnedFd> {
+        let always = OFlags::CLOEXEC | OFlags::NOCTTY | OFlags::NONBLOCK;
+        assert!(flags.contains(always), "it may sleep, or be inherited");
         let call = Call {
             flags,
             ..call(Op::Reopen, self.side(fd))

@@ -3,7 +3,7 @@
 use std::fs;
 
 use copyist_engine::{Cancel, Cause, Errno, Side, Swept, sweep_in};
-use rustix::fs::{FileType, Mode};
+use rustix::fs::{FileType, Mode, OFlags};
 
 use crate::bench::{Bench, Shape, Start, drive};
 use crate::scheduled::{Call, Op, Outcome, Scheduled, When};
@@ -207,4 +207,55 @@ fn a_cancel_ends_a_sweep_between_two_calls_of_it() {
         let ops = sys.ops();
         assert_eq!(ops.last(), Some(&Op::Close), "{ops:?}");
     }
+}
+
+/// A sweep that came between the making of a file and its lock takes it for one that is left.
+#[test]
+fn a_name_that_a_sweep_got_hold_of_is_given_up_for_another() {
+    let bench = Bench::new();
+    for (op, errno, names) in [
+        (Op::Lock, Errno::WOULDBLOCK, 2),
+        (Op::StatAt, Errno::NOENT, 2),
+        (Op::Lock, Errno::INTR, 2),
+        // A file system without locks.
+        (Op::Lock, Errno::OPNOTSUPP, 1),
+    ] {
+        // The first look is at what is to be replaced.
+        let first = if op == Op::StatAt { 2 } else { 1 };
+        let sys = Scheduled::new()
+            .names_all()
+            .rule(op, When::Nth(first), Outcome::Fail(errno))
+            .shared();
+        let request = bench.prepare(Shape::Replace, Start::CopyRange);
+        let summary = drive(&sys.environment(), request).unwrap();
+        let what = || format!("{op:?} {errno:?}");
+        bench.assert_copied(Shape::Replace, &summary, &what);
+        let made = sys.calls_of(Op::Open);
+        let made = made.iter().filter(|call| call.flags.contains(OFlags::EXCL));
+        assert_eq!(made.count(), names, "{}", what());
+        assert_eq!(sys.calls_of(Op::Unlink).len(), names - 1, "{}", what());
+    }
+}
+
+/// One that got its name by now is replaced in turn, and what replaces it shows until then that it is
+/// open.
+#[test]
+fn a_file_whose_name_was_taken_meanwhile_stays_in_use_until_it_has_one() {
+    let bench = Bench::new();
+    let path = bench.path("to");
+    let taken = Outcome::after(move || fs::write(&path, "faster").unwrap());
+    let sys = Scheduled::new()
+        .names_all()
+        .rule(Op::RenameExclusive, When::Nth(1), taken)
+        .shared();
+    let request = bench.prepare(Shape::ReplaceNothing, Start::CopyRange);
+    let summary = drive(&sys.environment(), request).unwrap();
+    bench.assert_copied(Shape::ReplaceNothing, &summary, &|| "taken".to_owned());
+    let ops = sys.ops_about(Side::Destination);
+    let named = ops.iter().rposition(|op| *op == Op::Rename);
+    assert!(ops.contains(&Op::RenameExclusive) && named.is_some());
+    assert!(
+        ops.iter().position(|op| *op == Op::Close) > named,
+        "{ops:?}"
+    );
 }
