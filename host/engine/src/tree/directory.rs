@@ -203,7 +203,11 @@ pub(super) fn make(
 /// One who worked in a directory leaves it. The last one finishes it, and all above of which it was
 /// the last.
 pub(super) fn leave(tree: &Tree, mut node: Arc<Node>) {
+    let mut below: Option<Ends> = None;
     while node.leave() {
+        if let Some(below) = &below {
+            node.find_from_below(tree, below);
+        }
         if !node.is_above
             && !tree.is_stopped()
             && let Err(cause) = finish(tree, &node)
@@ -213,9 +217,7 @@ pub(super) fn leave(tree: &Tree, mut node: Arc<Node>) {
         let Some(parent) = node.parent.clone() else {
             return;
         };
-        if let Some(ends) = node.open_ends() {
-            parent.find_from_below(tree, &ends);
-        }
+        below = node.open_ends();
         node = parent;
     }
 }

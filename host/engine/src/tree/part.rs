@@ -300,7 +300,10 @@ impl Part {
         drop(names);
         // What is staged in it must have its name before the directory gets its times.
         self.publish_staged();
+        // Where the one above is the next to be listed. Another's is left to whoever works there.
         if let Some(parent) = &node.parent
+            && let Some(top) = self.stack.last()
+            && Arc::ptr_eq(parent, &top.node)
             && let Some(ends) = node.open_ends()
         {
             parent.find_from_below(&self.tree, &ends);
