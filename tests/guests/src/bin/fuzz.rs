@@ -10,7 +10,7 @@ use std::mem::ManuallyDrop;
 
 use copyist_test_guests::contract::types::{
     Cause, Destination, Durability, Existing, Failure, HeldDestination, HeldSource, Location,
-    Options, Preserve, Reflink, Source, Sparse, Summary, Window, WriteMode,
+    Options, Preserve, Reflink, Source, Sparse, Special, Summary, Symlinks, Window, WriteMode,
 };
 use copyist_test_guests::contract::{copy, endpoints, jobs, read};
 use copyist_test_guests::{Arguments, open, say};
@@ -149,6 +149,7 @@ impl Fuzz {
             13 | 14 => self.start(),
             15 => self.look_at_jobs(),
             16 => self.open_endpoint(),
+            17 | 18 => self.tree(),
             _ => self.copy(),
         }
     }
@@ -433,6 +434,69 @@ impl Fuzz {
         };
         self.copied += copied;
         self.give_back(options);
+    }
+
+    /// Trees of whatever there is, into trees of their own.
+    fn tree(&mut self) {
+        const TO: [&str; 10] = [
+            "tree",
+            "tree",
+            "tree/sub",
+            "tree/..//trees",
+            "sub/tree",
+            "up/tree",
+            "out/tree",
+            "loop/tree",
+            "",
+            "a",
+        ];
+        const PATTERNS: [&str; 6] = ["*", "!*", "**/**", "a{b", "", "/plain/"];
+        let Some((from, mut to, options)) = self.ends() else {
+            return;
+        };
+        to.1 = self.random.one(&TO).to_owned();
+        let options = options.unwrap_or_else(Options::new);
+        options.set_symlinks(
+            self.random
+                .one(&[Symlinks::Keep, Symlinks::Follow, Symlinks::Skip]),
+        );
+        options.set_special(
+            self.random
+                .one(&[Special::Refuse, Special::Skip, Special::Keep]),
+        );
+        options.set_one_file_system(self.random.one_in(2));
+        options.set_keep_going(self.random.one_in(2));
+        let many = self.random.one(&[0, 0, 0, 1, 3, 300]);
+        let patterns: Vec<_> = (0..many)
+            .map(|_| self.random.one(&PATTERNS).to_owned())
+            .collect();
+        options.set_exclude(&patterns);
+        assert_eq!(options.exclude(), patterns);
+        let (is_job, waits) = (self.random.one_in(3), self.random.one_in(2));
+        let offset = self.random.number();
+        let (source, destination) = (
+            at(self.any(from.0), from.1.clone(), from.2),
+            at(self.any(to.0), to.1, to.2),
+        );
+        if is_job {
+            if let Ok(job) = copy::start_tree(&source, &destination, Some(&options)) {
+                let _ = job.failures(0, u32::MAX);
+                if waits {
+                    job.subscribe().block();
+                    let _ = job.skipped(offset, 5);
+                    assert!(job.outcome().is_some(), "it is ready and has not ended");
+                }
+            }
+        } else {
+            let done = match copy::tree(&source, &destination, Some(&options)) {
+                Ok(done) => done,
+                Err(failure) => failure.done,
+            };
+            assert!(done.bytes <= done.consumed, "{done:?}");
+            assert!(done.shared <= done.bytes, "{done:?}");
+        }
+        options.set_exclude(&[]);
+        self.give_back(Some(options));
     }
 
     /// As a copy, and nobody waits for it.
