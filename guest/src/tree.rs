@@ -131,7 +131,7 @@ impl TreeOptions {
     }
 
     /// What to leave out, with all beneath it: patterns as the lines of a .gitignore file in the root
-    /// of the tree, up to 256 of up to 4,096 bytes.
+    /// of the tree, up to 256 and 8,192 bytes.
     pub fn exclude<S: Into<String>>(&mut self, patterns: impl IntoIterator<Item = S>) -> &mut Self {
         self.exclude = patterns.into_iter().map(Into::into).collect();
         self

@@ -7,8 +7,8 @@ use ignore::gitignore::{Gitignore, GitignoreBuilder};
 
 /// More than any plugin needs, and few enough to be read in a moment.
 const MOST: usize = 256;
-/// Bytes of one.
-const LONGEST: usize = 4096;
+/// Bytes of all of them: what they are made into takes a thousand times as much.
+const LONGEST: usize = 8192;
 
 /// Patterns that were read once.
 #[derive(Debug)]
@@ -21,7 +21,7 @@ impl Patterns {
         if lines.is_empty() {
             return Ok(None);
         }
-        if lines.len() > MOST || lines.iter().any(|line| line.len() > LONGEST) {
+        if lines.len() > MOST || lines.iter().map(String::len).sum::<usize>() > LONGEST {
             return Err(no_patterns());
         }
         let mut builder = GitignoreBuilder::new("");
@@ -83,5 +83,6 @@ mod tests {
         assert!(patterns(&[&"x".repeat(LONGEST + 1)]).is_err());
         assert!(patterns(&vec!["x"; MOST + 1]).is_err());
         assert!(patterns(&vec!["x"; MOST]).is_ok());
+        assert!(patterns(&["x".repeat(LONGEST / 2).as_str(); 3]).is_err());
     }
 }

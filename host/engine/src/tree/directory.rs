@@ -5,10 +5,10 @@ use std::fs::File;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 
-use rustix::fs::OFlags;
+use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 
-use super::node::{Ends, Node, open_directory};
+use super::node::{Ends, Node, open_destination, open_directory};
 use super::part::Entered;
 use super::shared::Tree;
 use crate::error::{Cause, Limit};
@@ -16,7 +16,7 @@ use crate::metadata::{self, loss, there};
 use crate::preserve::Preserve;
 use crate::request::{Durability, Existing, Handle};
 use crate::summary::Summary;
-use crate::sys::{DIRECTORY_ONLY, FileInfo};
+use crate::sys::{At, FileInfo, Kind};
 use crate::target::PERMISSIONS;
 use crate::transfer::{at_destination, at_source};
 use crate::xattrs;
@@ -64,8 +64,13 @@ pub(super) fn enter(
     {
         return Err(Cause::SameFile);
     }
-    if is_linked && is_above(node, &info) {
-        return Err(at_source(Errno::LOOP));
+    for above in node.and_above().filter(|above| !above.is_above) {
+        if above.made.is_same_file(&info) {
+            return Err(Cause::SameFile);
+        }
+        if is_linked && above.source.is_same_file(&info) {
+            return Err(at_source(Errno::LOOP));
+        }
     }
     let to = node.name_at_destination(name);
     let Some((destination, made, is_new)) = make(tree, &ends.destination, to, &info)? else {
@@ -141,17 +146,6 @@ pub(super) fn stays_out(tree: &Tree, node: &Arc<Node>) -> Outcome<bool> {
     Ok(*tree.mounted.get_or_init(|| here) != here)
 }
 
-fn is_above(node: &Node, info: &FileInfo) -> bool {
-    let mut node = Some(node);
-    while let Some(above) = node {
-        if !above.is_above && above.source.is_same_file(info) {
-            return true;
-        }
-        node = above.parent.as_deref();
-    }
-    false
-}
-
 /// Makes it, or opens the one that is there. `None`: something else is there, and is left.
 pub(super) fn make(
     tree: &Tree,
@@ -174,18 +168,23 @@ pub(super) fn make(
             Err(Errno::EXIST) => false,
             Err(errno) => return Err(at_destination(errno)),
         };
-        let opened = match open_directory(sys, directory, name, OFlags::RDONLY) {
-            // It may be written and not listed.
-            Err(Errno::ACCESS) => open_directory(sys, directory, name, DIRECTORY_ONLY),
-            opened => opened,
-        };
+        let mut opened = open_destination(sys, directory, name);
+        let mut before = None;
+        if is_new && let Ok(fd) = &opened {
+            // The umask may have taken from its owner what the copy needs.
+            let made = sys.stat(fd.as_fd()).map_err(at_destination)?;
+            if made.mode & OWNER != OWNER {
+                let mode = made.mode | OWNER;
+                let answer = sys.set_mode_at(directory.as_fd(), name, Kind::Directory, mode);
+                answer.map_err(at_destination)?;
+                before = Some(made.mode);
+                opened = open_destination(sys, directory, name);
+            }
+        }
         match opened {
             Ok(opened) => {
-                let made = sys.stat(opened.as_fd()).map_err(at_destination)?;
-                if is_new && made.mode & OWNER != OWNER {
-                    let mode = made.mode | OWNER;
-                    sys.set_mode(opened.as_fd(), mode).map_err(at_destination)?;
-                }
+                let mut made = sys.stat(opened.as_fd()).map_err(at_destination)?;
+                made.mode = before.unwrap_or(made.mode);
                 return Ok(Some((Arc::new(opened.into()), made, is_new)));
             }
             Err(Errno::NOENT) => {}
@@ -208,16 +207,17 @@ pub(super) fn leave(tree: &Tree, mut node: Arc<Node>) {
         if let Some(below) = &below {
             node.find_from_below(tree, below);
         }
-        if !node.is_above
-            && !tree.is_stopped()
+        if !tree.is_stopped()
             && let Err(cause) = finish(tree, &node)
         {
             tree.failed(cause, &node.path());
         }
         let Some(parent) = node.parent.clone() else {
+            drop(node.take_ends());
             return;
         };
-        below = node.open_ends();
+        // Whoever remembers it for a name in it finds it again.
+        below = node.take_ends();
         node = parent;
     }
 }
@@ -227,6 +227,13 @@ pub(super) fn leave(tree: &Tree, mut node: Arc<Node>) {
 fn finish(tree: &Tree, node: &Arc<Node>) -> Outcome<()> {
     let options = &tree.options.entries;
     let syncs = options.durability == Durability::Each;
+    if node.is_above {
+        return if syncs {
+            sync_above(tree, node)
+        } else {
+            Ok(())
+        };
+    }
     if !node.is_new && options.preserve.is_empty() && !syncs {
         return Ok(());
     }
@@ -244,8 +251,18 @@ fn finish(tree: &Tree, node: &Arc<Node>) -> Outcome<()> {
     Ok(())
 }
 
+/// The directory in which the root has its name, which may be held by a descriptor that fsync(2)
+/// refuses.
+fn sync_above(tree: &Tree, node: &Arc<Node>) -> Outcome<()> {
+    let directory = node.destination(tree)?;
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let at = At::Beneath(directory.as_fd());
+    let opened = tree.sys().open(at, ".".as_ref(), flags, Mode::empty());
+    sync(tree, &Arc::new(opened.map_err(at_destination)?.into()))
+}
+
 /// Puts the names in a directory on stable storage.
-pub(super) fn sync(tree: &Tree, directory: &Handle) -> Outcome<()> {
+fn sync(tree: &Tree, directory: &Handle) -> Outcome<()> {
     let sync = || tree.sys().sync(directory.as_fd());
     match crate::staging::despite_signals(sync) {
         // File systems that cannot sync a directory (fsync(2)) promise nothing about names.

@@ -25,6 +25,8 @@ pub(super) struct Copying {
     transfer: Transfer,
     /// What the tree wants to know of the source is known.
     looked: bool,
+    /// A link that was followed led to it.
+    is_link: bool,
     /// It is the first of several names.
     claim: Option<Key>,
     /// Links that could not be kept.
@@ -52,9 +54,14 @@ pub(super) fn begin(
         // The tree's to do.
         options.durability = Durability::None;
     }
+    let to = node.name_at_destination(name);
+    if writes_through_names(tree, node, ends, to) {
+        options.write_mode = WriteMode::Replace;
+    }
+    let is_link = source.is_some();
     let request = Request {
         source: Source::Path(source.unwrap_or_else(|| at(&ends.source, name))),
-        destination: Destination::Path(at(&ends.destination, node.name_at_destination(name))),
+        destination: Destination::Path(at(&ends.destination, to)),
         options,
     };
     let mut transfer = Transfer::new(tree.environment.clone(), request);
@@ -64,9 +71,20 @@ pub(super) fn begin(
         name: name.to_owned(),
         transfer,
         looked: false,
+        is_link,
         claim: None,
         lost: Preserve::NONE,
     }))
+}
+
+/// Whether what stands there has other names, which may be those of files that are still to be copied:
+/// where names of one file are kept, an old file of several is replaced, as cp(1) does.
+fn writes_through_names(tree: &Tree, node: &Node, ends: &Ends, to: &OsStr) -> bool {
+    if node.is_new || !tree.options.entries.preserve.contains(Preserve::LINKS) {
+        return false;
+    }
+    let found = tree.sys().stat_at(ends.destination.as_fd(), to);
+    matches!(found, Ok(found) if found.kind == Kind::Regular && found.links > 1)
 }
 
 fn at(directory: &Handle, name: &OsStr) -> Location {
@@ -136,7 +154,11 @@ impl Copying {
         }
         let listed = || Listed {
             name: self.name.clone(),
-            kind: Some(Kind::Regular),
+            kind: Some(if self.is_link {
+                Kind::Symlink
+            } else {
+                Kind::Regular
+            }),
         };
         let claim = tree.links().claim(key, info, &self.node, listed);
         match claim {
@@ -146,6 +168,10 @@ impl Copying {
                 return Moved::Ended(Vec::new());
             }
             Claim::Another(first) => return self.link(tree, &first, info),
+            Claim::Unknown if tree.options.entries.require.contains(Preserve::LINKS) => {
+                self.transfer.cancel();
+                return self.failed(tree, Unsupported::Attribute.into());
+            }
             Claim::Unknown => self.lost = Preserve::LINKS,
         }
         Moved::On

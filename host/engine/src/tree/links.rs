@@ -27,8 +27,12 @@ impl Key {
 }
 
 /// The files that were met, while more of their names may come.
-#[derive(Debug, Default)]
-pub(super) struct Links(HashMap<Key, Group>);
+#[derive(Debug)]
+pub(super) struct Links {
+    groups: HashMap<Key, Group>,
+    /// Symbolic links are followed, so that nobody knows how many names lead to a file.
+    follows: bool,
+}
 
 #[derive(Debug)]
 struct Group {
@@ -66,6 +70,13 @@ pub(super) enum Claim {
 }
 
 impl Links {
+    pub(super) fn new(follows: bool) -> Self {
+        Self {
+            groups: HashMap::new(),
+            follows,
+        }
+    }
+
     pub(super) fn claim(
         &mut self,
         key: Key,
@@ -73,8 +84,8 @@ impl Links {
         node: &Arc<Node>,
         listed: impl FnOnce() -> Listed,
     ) -> Claim {
-        let is_full = self.0.len() >= MOST;
-        match self.0.entry(key) {
+        let is_full = self.groups.len() >= MOST;
+        match self.groups.entry(key) {
             Entry::Vacant(_) if is_full => Claim::Unknown,
             Entry::Vacant(place) => {
                 place.insert(Group {
@@ -93,7 +104,7 @@ impl Links {
                     let first = first.clone();
                     let group = place.get_mut();
                     group.left = group.left.saturating_sub(1);
-                    if group.left == 0 {
+                    if group.left == 0 && !self.follows {
                         place.remove();
                     }
                     Claim::Another(first)
@@ -104,7 +115,7 @@ impl Links {
 
     /// The first name is there, or is not; gives back who waited for that.
     pub(super) fn settle(&mut self, key: Key, first: Option<First>) -> Vec<(Arc<Node>, Listed)> {
-        let Entry::Occupied(mut place) = self.0.entry(key) else {
+        let Entry::Occupied(mut place) = self.groups.entry(key) else {
             return Vec::new();
         };
         let group = place.get_mut();
@@ -128,9 +139,9 @@ pub(super) fn add_name(
     source: &FileInfo,
 ) -> Result<Placed, Cause> {
     let sys = tree.sys();
-    let from = first.node.ends(tree)?;
+    let from = first.node.destination(tree)?;
     let directory = ends.destination.as_fd();
-    let make = |new: &OsStr| sys.add_name(from.destination.as_fd(), &first.name, directory, new);
+    let make = |new: &OsStr| sys.add_name(from.as_fd(), &first.name, directory, new);
     let placed = place(tree, ends, to, source, Some(&first.made), &make)?;
     if placed == Placed::Made {
         // Somebody may have put another file there since it was copied.

@@ -29,7 +29,13 @@ const TRIES: usize = 4;
 type Outcome<T> = Result<T, Cause>;
 
 /// Begins with an entry, and ends it where it is neither a file nor a directory.
-pub(super) fn enter(tree: &Arc<Tree>, node: &Arc<Node>, listed: &Listed) -> Outcome<Entered> {
+/// It may have been `counted` before.
+pub(super) fn enter(
+    tree: &Arc<Tree>,
+    node: &Arc<Node>,
+    listed: &Listed,
+    counted: bool,
+) -> Outcome<Entered> {
     let name = &listed.name;
     let ends = node.ends(tree)?;
     let kind = match listed.kind {
@@ -43,8 +49,10 @@ pub(super) fn enter(tree: &Arc<Tree>, node: &Arc<Node>, listed: &Listed) -> Outc
         tree.skipped(None, &node.path_of(name));
         return Ok(Entered::Done);
     }
-    tree.count_entry()?;
-    tree.progress.add(0, 1);
+    if !counted {
+        tree.count_entry()?;
+        tree.progress.add(0, 1);
+    }
     match kind {
         Kind::Regular => file::begin(tree, node, &ends, name, None),
         Kind::Directory => directory::enter(tree, node, &ends, name, None),

@@ -14,7 +14,7 @@ use super::shared::Tree;
 use crate::error::{Cause, Side};
 use crate::request::Handle;
 use crate::resolve::ALWAYS;
-use crate::sys::{At, FileInfo, Result, Sys};
+use crate::sys::{At, DIRECTORY_ONLY, FileInfo, Result, Sys};
 
 /// Both ends of a directory, open.
 #[derive(Clone, Debug)]
@@ -111,25 +111,62 @@ impl Node {
         let last = way.len() - 1;
         for (place, node) in way.into_iter().rev().enumerate() {
             from = node.below(tree, &from)?;
-            if place == last {
+            // Nobody would give up those of one in which nobody works any more.
+            if place == last && node.users.load(Ordering::Acquire) > 0 {
                 *node.lock() = Some(from.clone());
             }
         }
         Ok(from)
     }
 
+    /// Its place at the destination alone, also where a link led to its source.
+    pub(super) fn destination(self: &Arc<Self>, tree: &Tree) -> std::result::Result<Handle, Cause> {
+        let at = |errno| Cause::Io(Side::Destination, errno);
+        let mut way = Vec::new();
+        let mut node = self.clone();
+        let mut from = loop {
+            if let Some(ends) = node.open_ends() {
+                break ends.destination;
+            }
+            let parent = node.parent.clone().ok_or(at(Errno::NOENT))?;
+            way.push(node);
+            node = parent;
+        };
+        for node in way.into_iter().rev() {
+            let sys = tree.sys();
+            let opened = open_destination(sys, &from, node.own_name());
+            from = opened
+                .and_then(|opened| is_still(sys, opened, &node.made))
+                .map_err(at)?;
+        }
+        Ok(from)
+    }
+
+    /// What it is called in its parent at the destination.
+    fn own_name(&self) -> &OsStr {
+        match &self.parent {
+            Some(parent) if parent.is_above => &parent.name,
+            _ => &self.name,
+        }
+    }
+
+    /// It, and all above it.
+    pub(super) fn and_above(&self) -> impl Iterator<Item = &Self> {
+        std::iter::successors(Some(self), |node| node.parent.as_deref())
+    }
+
     /// Opens both ends again from those of the parent.
     fn below(&self, tree: &Tree, parent: &Ends) -> std::result::Result<Ends, Cause> {
         let sys = tree.sys();
-        let open = |directory: &Handle, flags, who: &FileInfo| {
-            let opened = open_directory(sys, directory, &self.name, flags)?;
-            is_still(sys, opened, who)
-        };
+        let source = open_directory(sys, &parent.source, &self.name, OFlags::RDONLY)
+            .and_then(|opened| is_still(sys, opened, &self.source))
+            .map_err(|errno| Cause::Io(Side::Source, errno))?;
+        let destination = open_destination(sys, &parent.destination, &self.name)
+            .and_then(|opened| is_still(sys, opened, &self.made))
+            .map_err(|errno| Cause::Io(Side::Destination, errno))?;
         Ok(Ends {
-            source: open(&parent.source, OFlags::RDONLY, &self.source)
-                .map_err(|errno| Cause::Io(Side::Source, errno))?,
-            destination: open(&parent.destination, OFlags::RDONLY, &self.made)
-                .map_err(|errno| Cause::Io(Side::Destination, errno))?,
+            source,
+            destination,
         })
     }
 
@@ -145,7 +182,7 @@ impl Node {
                 return Err(Errno::NOENT);
             }
             let above = Arc::new(File::from(above));
-            let opened = open_directory(sys, &above, ".".as_ref(), OFlags::RDONLY)?;
+            let opened = open_destination(sys, &above, ".".as_ref())?;
             is_still(sys, opened, who)
         };
         if let Ok(source) = open(&below.source, &self.source)
@@ -161,6 +198,11 @@ impl Node {
     /// Its descriptors, where they are open.
     pub(super) fn open_ends(&self) -> Option<Ends> {
         self.lock().clone()
+    }
+
+    /// Takes its descriptors from it: nobody works in it any more.
+    pub(super) fn take_ends(&self) -> Option<Ends> {
+        self.lock().take()
     }
 
     /// Whether somebody else works in it too.
@@ -218,10 +260,58 @@ pub(super) fn open_directory(
     )
 }
 
+/// Opens a directory at the destination, which may be one that is written and not listed.
+pub(super) fn open_destination(sys: &dyn Sys, directory: &Handle, name: &OsStr) -> Result<OwnedFd> {
+    match open_directory(sys, directory, name, OFlags::RDONLY) {
+        Err(Errno::ACCESS) => {
+            // openat2(2) takes no other flags beside O_PATH.
+            let flags = DIRECTORY_ONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+            let at = At::Beneath(directory.as_fd());
+            sys.open(at, name.as_ref(), flags, Mode::empty())
+        }
+        opened => opened,
+    }
+}
+
 fn is_still(sys: &dyn Sys, opened: OwnedFd, who: &FileInfo) -> Result<Handle> {
     if sys.stat(opened.as_fd())?.is_same_file(who) {
         Ok(Arc::new(opened.into()))
     } else {
         Err(Errno::NOENT)
+    }
+}
+
+/// One after the other: a chain of them may be longer than a stack is deep.
+impl Drop for Node {
+    fn drop(&mut self) {
+        let mut above = self.parent.take();
+        while let Some(mut node) = above.and_then(Arc::into_inner) {
+            above = node.parent.take();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_long_chain_is_dropped_on_a_small_stack() {
+        let handle = || Arc::new(File::open("/").unwrap());
+        let (source, destination) = (handle(), handle());
+        let chain = move || {
+            let mut node = None;
+            for _ in 0..100_000 {
+                let ends = Ends {
+                    source: source.clone(),
+                    destination: destination.clone(),
+                };
+                let infos = [FileInfo::of_feed(); 2];
+                node = Some(Arc::new(Node::new(node, OsString::new(), infos, ends)));
+            }
+            assert_eq!(node.map(|node| node.depth), Some(99_999));
+        };
+        let thread = std::thread::Builder::new().stack_size(128 << 10);
+        thread.spawn(chain).unwrap().join().unwrap();
     }
 }

@@ -1,6 +1,6 @@
 //! A part of a tree: a stack of directories, the top of which is being listed.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -62,12 +62,14 @@ pub(crate) enum PartStep {
 struct Frame {
     node: Arc<Node>,
     names: Names,
+    /// They were counted when they were met first.
+    again: bool,
 }
 
 enum Names {
     Listed(Listing),
-    /// Of a batch, and of a directory far down the stack.
-    Held(VecDeque<Listed>),
+    /// Of a batch, and of a directory far down the stack. What could not be read is told at its turn.
+    Held(VecDeque<crate::sys::Result<Listed>>),
 }
 
 /// What became of an entry.
@@ -151,7 +153,9 @@ impl Part {
             Some(Err(errno)) => {
                 let path = top.node.path();
                 self.tree.failed(Cause::Io(Side::Source, errno), &path);
-                top.names = Names::Held(VecDeque::new());
+                if matches!(top.names, Names::Listed(_)) {
+                    top.names = Names::Held(VecDeque::new());
+                }
                 PartStep::Again
             }
             None => {
@@ -168,7 +172,8 @@ impl Part {
             root::Root::Entry(above, listed) => {
                 self.stack.push(Frame {
                     node: above,
-                    names: Names::Held(VecDeque::from([listed])),
+                    names: Names::Held(VecDeque::from([Ok(listed)])),
+                    again: false,
                 });
                 Ok(())
             }
@@ -180,8 +185,9 @@ impl Part {
             return PartStep::Again;
         };
         let node = top.node.clone();
+        let counted = top.again;
         self.done += 1;
-        match super::name::enter(&self.tree, &node, listed) {
+        match super::name::enter(&self.tree, &node, listed, counted) {
             Ok(Entered::Done) => {}
             Ok(Entered::Directory(below)) => {
                 if self.may_give_away() {
@@ -236,7 +242,8 @@ impl Part {
         for (node, listed) in again {
             self.stack.push(Frame {
                 node,
-                names: Names::Held(VecDeque::from([listed])),
+                names: Names::Held(VecDeque::from([Ok(listed)])),
+                again: true,
             });
         }
     }
@@ -244,14 +251,18 @@ impl Part {
     /// Syncs all that is staged, and gives it its names.
     fn publish_staged(&mut self) {
         let mut staged = std::mem::take(&mut self.staged);
-        let Some(first) = staged.first() else { return };
-        let synced = first
-            .node
-            .ends(&self.tree)
-            .and_then(|ends| self.tree.sync_file_system(&ends.destination));
-        if let Err(cause) = synced {
-            self.tree
-                .stop(cause, Some(self.tree.destination.path.clone()));
+        let on: BTreeMap<_, _> = staged
+            .iter()
+            .map(|copying| (copying.node.made.device, copying.node.clone()))
+            .collect();
+        for node in on.into_values() {
+            let synced = node
+                .destination(&self.tree)
+                .and_then(|directory| self.tree.sync_file_system(&directory));
+            if let Err(cause) = synced {
+                let path = self.tree.destination.path.clone();
+                self.tree.stop(cause, Some(path));
+            }
         }
         for mut copying in staged.drain(..) {
             if self.tree.is_stopped() {
@@ -283,6 +294,7 @@ impl Part {
         self.stack.push(Frame {
             node,
             names: Names::Listed(listing),
+            again: false,
         });
         if let Some(far) = self.stack.len().checked_sub(OPEN + 1)
             && let Some(frame) = self.stack.get_mut(far)
@@ -294,7 +306,7 @@ impl Part {
     }
 
     fn pop(&mut self) {
-        let Some(Frame { node, names }) = self.stack.pop() else {
+        let Some(Frame { node, names, .. }) = self.stack.pop() else {
             return;
         };
         drop(names);
@@ -321,11 +333,10 @@ impl Part {
 
     fn give_away_directory(&self, node: Arc<Node>) {
         let mut part = Self::of(self.tree.clone(), Vec::new());
-        let path = node.path();
-        match part.push(node) {
+        match part.push(node.clone()) {
             Ok(()) => self.tree.executor.execute(part),
             Err(cause) => {
-                self.tree.failed(cause, &path);
+                self.tree.failed(cause, &node.path());
                 part.give_up();
             }
         }
@@ -339,31 +350,19 @@ impl Part {
         if top.names.is_short() {
             return;
         }
-        let mut names = VecDeque::new();
-        let mut failed = None;
-        while names.len() < BATCH {
-            match top.names.next() {
-                Some(Ok(listed)) => names.push_back(listed),
-                Some(Err(errno)) => {
-                    failed = Some(errno);
-                    break;
-                }
-                None => break,
-            }
-        }
+        let names = Names::Held(top.names.next_batch());
         let node = top.node.clone();
-        if let Some(errno) = failed {
-            top.names = Names::Held(VecDeque::new());
-            let cause = Cause::Io(Side::Source, errno);
-            self.tree.failed(cause, &node.path());
-        }
-        let names = Names::Held(names);
         if names.is_short() {
             top.put_back(names);
             return;
         }
         node.enter();
-        let part = Self::of(self.tree.clone(), vec![Frame { node, names }]);
+        let frame = Frame {
+            node,
+            names,
+            again: top.again,
+        };
+        let part = Self::of(self.tree.clone(), vec![frame]);
         self.tree.executor.execute(part);
     }
 
@@ -385,7 +384,7 @@ impl Part {
         for mut copying in self.copying.take().into_iter().chain(self.staged.drain(..)) {
             copying.give_up(&self.tree);
         }
-        while let Some(Frame { node, names }) = self.stack.pop() {
+        while let Some(Frame { node, names, .. }) = self.stack.pop() {
             drop(names);
             directory::leave(&self.tree, node);
         }
@@ -424,17 +423,37 @@ impl Names {
     fn next(&mut self) -> Option<crate::sys::Result<Listed>> {
         match self {
             Self::Listed(listing) => listing.next(),
-            Self::Held(names) => names.pop_front().map(Ok),
+            Self::Held(names) => names.pop_front(),
         }
     }
 
-    /// Reads what is left, so that nothing need be open. What cannot be read shows at its turn.
+    /// As many as are given away at once, or all there are. A listing that failed is at its end.
+    fn next_batch(&mut self) -> VecDeque<crate::sys::Result<Listed>> {
+        let mut names = VecDeque::new();
+        while names.len() < BATCH
+            && let Some(name) = self.next()
+        {
+            let failed = name.is_err();
+            names.push_back(name);
+            if failed && matches!(self, Self::Listed(_)) {
+                *self = Self::Held(VecDeque::new());
+            }
+        }
+        names
+    }
+
+    /// Reads what is left, so that nothing need be open.
     fn hold(&mut self) {
         if let Self::Listed(listing) = self {
-            let names: crate::sys::Result<VecDeque<Listed>> = listing.collect();
-            if let Ok(names) = names {
-                *self = Self::Held(names);
+            let mut all = VecDeque::new();
+            for name in listing {
+                let failed = name.is_err();
+                all.push_back(name);
+                if failed {
+                    break;
+                }
             }
+            *self = Self::Held(all);
         }
     }
 
@@ -458,5 +477,30 @@ impl fmt::Debug for Part {
             .field("tree", &self.tree)
             .field("depth", &self.stack.len())
             .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rustix::io::Errno;
+
+    /// No file has names, which is what the system says of one.
+    #[test]
+    fn what_could_not_be_listed_is_told_at_its_turn() {
+        let file = tempfile::tempfile().unwrap();
+        let mut names = Names::Listed(Listing::new(file.into()).unwrap());
+        names.hold();
+        assert_eq!(names.next(), Some(Err(Errno::NOTDIR)));
+        assert_eq!(names.next(), None);
+        let entry = |name: &str| {
+            Ok(Listed {
+                name: name.into(),
+                kind: None,
+            })
+        };
+        let all = [entry("a"), Err(Errno::IO), entry("b")];
+        let mut names = Names::Held(all.clone().into());
+        assert_eq!(names.next_batch(), all);
     }
 }

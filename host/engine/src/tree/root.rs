@@ -70,14 +70,26 @@ pub(super) fn open(tree: &Arc<Tree>) -> Outcome<Root> {
             Ok(Root::Entry(Arc::new(above), listed))
         }
         (Found::Open(opened, info), to) => {
-            let made = match to {
-                Found::Open(opened, made) => (Arc::new(File::from(opened)), made, false),
+            let (above, made) = match to {
+                Found::Open(opened, made) => (None, (Arc::new(File::from(opened)), made, false)),
                 Found::Named(directory, target, _) => {
                     let made = directory::make(tree, &directory, &target.name, &info)?;
-                    made.ok_or(at_destination(Errno::NOTDIR))?
+                    let made = made.ok_or(at_destination(Errno::NOTDIR))?;
+                    let ends = Ends {
+                        source: directory.clone(),
+                        destination: directory,
+                    };
+                    let mut above = Node::new(None, target.name, [info, made.1], ends);
+                    above.is_above = true;
+                    (Some(Arc::new(above)), made)
                 }
             };
-            root(tree, (opened, info), made)
+            let root = root(tree, above.clone(), (opened, info), made);
+            if let Some(above) = above {
+                // From here on the root alone is what is under way in it.
+                directory::leave(tree, above);
+            }
+            root
         }
         (Found::Named(from, entry, _), Found::Open(opened, made)) => {
             if source_info.kind != Kind::Directory {
@@ -88,6 +100,7 @@ pub(super) fn open(tree: &Arc<Tree>) -> Outcome<Root> {
             let info = sys.stat(source.as_fd()).map_err(at_source)?;
             root(
                 tree,
+                None,
                 (source, info),
                 (Arc::new(File::from(opened)), made, false),
             )
@@ -97,12 +110,13 @@ pub(super) fn open(tree: &Arc<Tree>) -> Outcome<Root> {
 
 fn root(
     tree: &Arc<Tree>,
+    above: Option<Arc<Node>>,
     source: (OwnedFd, FileInfo),
     made: (Handle, FileInfo, bool),
 ) -> Outcome<Root> {
     tree.count_entry()?;
     tree.progress.add(0, 1);
-    let node = directory::below(tree, None, Default::default(), source, made, false)?;
+    let node = directory::below(tree, above, Default::default(), source, made, false)?;
     directory::stays_out(tree, &node)?;
     Ok(Root::Directory(node))
 }

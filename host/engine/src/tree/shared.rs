@@ -11,7 +11,7 @@ use super::directory::Mounted;
 use super::links::Links;
 use super::part::{Executor, Part};
 use super::report::{TreeEntry, TreeReport};
-use super::request::{TreeOptions, TreeRequest};
+use super::request::{Symlinks, TreeOptions, TreeRequest};
 use crate::cancel::Cancel;
 use crate::environment::Environment;
 use crate::error::{Cause, Error, Limit, Side, Unsupported};
@@ -75,6 +75,9 @@ impl Tree {
             destination,
             mut options,
         } = request;
+        let mut source = trimmed(source);
+        let follows = options.symlinks == Symlinks::Follow;
+        source.follow |= follows;
         let entries = &mut options.entries;
         entries.preserve |= entries.require;
         let quota = entries.limits.bytes.take();
@@ -86,7 +89,7 @@ impl Tree {
         let timeout = entries.timeout.take();
         Arc::new(Self {
             environment,
-            source: trimmed(source),
+            source,
             destination: trimmed(destination),
             quota: quota.map(|bytes| Arc::new(Quota::new(bytes))),
             options,
@@ -94,7 +97,7 @@ impl Tree {
             executor,
             progress: Progress::default(),
             report: TreeReport::default(),
-            links: Mutex::default(),
+            links: Mutex::new(Links::new(follows)),
             made_root: OnceLock::new(),
             mounted: OnceLock::new(),
             // Beyond all time there is no end.

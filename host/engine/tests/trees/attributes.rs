@@ -184,3 +184,26 @@ fn continuity_147_shadow_1646_a_directory_has_attributes_and_lists() {
         "{sub}"
     );
 }
+
+/// One that its owner may write and not list, at the destination.
+#[test]
+fn a_directory_that_may_not_be_listed_is_written_into() {
+    as_nobody(a_directory_that_may_not_be_listed_is_written_into, || {
+        let place = Place::new();
+        place.write("from/sub/below/file", "text");
+        place.dir("to/sub");
+        set_mode(&place, "to/sub", 0o300);
+        let summary = place.copy("from", "to", &TreeOptions::default()).unwrap();
+        assert_eq!(summary.files, 1);
+        assert_eq!(mode(&place, "to/sub"), 0o300);
+        set_mode(&place, "to/sub", 0o700);
+        let before = rustix::process::umask(Mode::from_raw_mode(0o700));
+        let outcome = place.copy("from", "by-umask", &TreeOptions::default());
+        rustix::process::umask(before);
+        assert_eq!(outcome.unwrap().files, 1);
+        assert_eq!(mode(&place, "by-umask") & 0o700, 0);
+        for name in ["by-umask", "by-umask/sub", "by-umask/sub/below"] {
+            set_mode(&place, name, 0o700);
+        }
+    });
+}

@@ -85,7 +85,8 @@ fn as_many_syncs_as_were_asked_for() {
             let syncs = (count("sync"), count("sync_file_system"));
             let expected = match (durability, write_mode) {
                 (Durability::None, _) => (0, 0),
-                (Durability::Each, _) => (200 + 6, 0),
+                // The files, the directories, and the one in which the root has its name.
+                (Durability::Each, _) => (200 + 6 + 1, 0),
                 (Durability::End, WriteMode::InPlace) => (0, 1),
                 // A batch of files is whole on the disk before any of it has its name.
                 (Durability::End, WriteMode::Replace) => (0, 5 * 3 + 1),

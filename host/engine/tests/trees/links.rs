@@ -3,8 +3,9 @@
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 
-use copyist_engine::{Existing, Options, Preserve, TreeOptions, WriteMode};
+use copyist_engine::{Durability, Existing, Options, Preserve, Symlinks, TreeOptions, WriteMode};
 
+use super::child::alone;
 use crate::facts;
 use crate::support::{Place, archive, pattern};
 
@@ -140,4 +141,108 @@ fn groups_are_kept_with_all_else() {
     group(&place, &["from/a", "from/sub/b"], b"one");
     place.copy("from", "to", &archive()).unwrap();
     facts::assert_same(&place.path("from"), &place.path("to"), facts::ALL);
+}
+
+/// An old file of several names may be what is still to be copied, under another name.
+#[test]
+fn an_old_file_with_other_names_is_replaced_and_not_written_through() {
+    let place = Place::new();
+    place.write("from/1", "one");
+    place.write("from/2", "two");
+    place.dir("to");
+    for (old, new) in [("from/2", "to/1"), ("from/1", "to/2")] {
+        fs::hard_link(place.path(old), place.path(new)).unwrap();
+    }
+    place.copy("from", "to", &keeping()).unwrap();
+    for (name, bytes) in [
+        ("from/1", "one"),
+        ("from/2", "two"),
+        ("to/1", "one"),
+        ("to/2", "two"),
+    ] {
+        assert_eq!(place.read(name), bytes.as_bytes(), "{name}");
+    }
+    // And of two names of one file at the destination.
+    place.write("more/a", "a");
+    place.write("more/b", "b");
+    group(&place, &["onto/a", "onto/b"], b"old");
+    place.copy("more", "onto", &keeping()).unwrap();
+    assert_eq!(
+        (place.read("onto/a"), place.read("onto/b")),
+        (b"a".to_vec(), b"b".to_vec())
+    );
+}
+
+/// A link that is followed is no name of the file, and none of those to come.
+#[test]
+fn links_that_are_followed_lead_to_one_file_with_its_names() {
+    let place = Place::new();
+    group(&place, &["from/m", "from/z"], &pattern(200_000, 3));
+    for name in ["from/a", "from/b", "from/y"] {
+        place.link("m", name);
+    }
+    for (threads, durability) in [
+        (1, Durability::None),
+        (4, Durability::None),
+        (1, Durability::End),
+    ] {
+        let mut options = keeping();
+        options.symlinks = Symlinks::Follow;
+        options.entries.write_mode = WriteMode::Replace;
+        options.entries.durability = durability;
+        let to = format!("to-{threads}-{durability:?}");
+        let (outcome, _) = place.copy_by(threads, "from", &to, &options);
+        let summary = outcome.unwrap();
+        assert_eq!((summary.files, summary.links), (1, 4));
+        for name in ["a", "b", "m", "y", "z"] {
+            let made = fs::symlink_metadata(place.path(&to).join(name)).unwrap();
+            assert_eq!((made.nlink(), made.len()), (5, 200_000), "{name}");
+        }
+    }
+}
+
+/// Whoever waited for another is one entry, however often it is looked at.
+#[test]
+fn names_that_wait_are_counted_once() {
+    let place = Place::new();
+    let names: Vec<_> = (0..20).map(|name| format!("from/{name}")).collect();
+    group(
+        &place,
+        &names.iter().map(String::as_str).collect::<Vec<_>>(),
+        b"one",
+    );
+    let mut options = keeping();
+    options.entries.write_mode = WriteMode::Replace;
+    options.entries.durability = Durability::End;
+    options.limits.entries = Some(21);
+    let summary = place.copy("from", "to", &options).unwrap();
+    assert_eq!((summary.files, summary.links), (1, 19));
+}
+
+/// A directory that is done keeps nothing open because a name in it may be wanted again.
+#[test]
+fn directories_with_names_that_are_remembered_are_closed() {
+    alone(
+        directories_with_names_that_are_remembered_are_closed,
+        || {
+            let place = Place::new();
+            for number in 0..400 {
+                group(
+                    &place,
+                    &[&format!("from/{number}/file"), &format!("outside/{number}")],
+                    b"one",
+                );
+            }
+            let of = rustix::process::Resource::Nofile;
+            let maximum = rustix::process::getrlimit(of).maximum;
+            let limit = |current| {
+                let limit = rustix::process::Rlimit { current, maximum };
+                rustix::process::setrlimit(of, limit).unwrap();
+            };
+            limit(Some(100));
+            let (outcome, _) = place.copy_by(1, "from", "to", &keeping());
+            limit(maximum);
+            assert_eq!(outcome.unwrap().files, 400);
+        },
+    );
 }

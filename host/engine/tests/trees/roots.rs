@@ -4,8 +4,8 @@ use std::fs;
 use std::path::Path;
 
 use copyist_engine::{
-    Base, Cancel, Cause, Errno, Location, Side, TreeOptions, TreeRequest, ambient_authority,
-    copy_tree,
+    Base, Cancel, Cause, Errno, Location, Side, Symlinks, TreeOptions, TreeRequest,
+    ambient_authority, copy_tree,
 };
 
 use crate::facts::{self, BYTES};
@@ -168,4 +168,25 @@ fn no_path_leads_out_of_a_handle() {
     }
     assert_eq!(outer.names(""), ["from", "inner"]);
     assert_eq!(outer.names("from"), ["other", "sub"]);
+}
+
+/// A link in the source that leads to where the copy goes: it would be copied for ever.
+#[test]
+fn what_is_being_made_is_not_copied_by_way_of_a_link() {
+    let place = Place::new();
+    place.dir("from/sub/deep");
+    place.link("../../../to/sub", "from/sub/deep/link");
+    let options = TreeOptions {
+        symlinks: Symlinks::Follow,
+        keep_going: true,
+        ..TreeOptions::default()
+    };
+    let (outcome, report) = place.copy_by(1, "from", "to", &options);
+    assert_eq!(outcome.unwrap().failed, 1);
+    assert_eq!(report.failed(0, 1)[0].cause, Cause::SameFile);
+    // And a root that is a link is looked at as what it leads to.
+    place.link("from", "link");
+    let error = place.copy("link", "from/new", &options).unwrap_err();
+    assert_eq!(error.cause, Cause::SameFile);
+    assert_eq!(place.names("from"), ["sub"]);
 }
