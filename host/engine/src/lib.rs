@@ -1,5 +1,5 @@
 //! Copies files with the best mechanism that the two ends allow: a clone, copy_file_range(2),
-//! sendfile(2), or a read and write loop; and says which it was.
+//! sendfile(2), splice(2), or a read and write loop; and says which it was.
 //!
 //! ```
 //! use std::fs::File;
@@ -38,6 +38,7 @@ compile_error!("copyist copies on Linux and macOS; its engine needs a Unix syste
 mod bell;
 mod cancel;
 mod driver;
+mod durability;
 mod environment;
 mod error;
 mod feed;

@@ -1,8 +1,11 @@
-//! How many bytes one call is asked to move or to share.
+//! How many bytes one call is asked to move or to share, and how long a thread stays with one copy.
 
 use std::time::Duration;
 
 use crate::request::Tuning;
+
+/// How long a copy, or a part of a tree, goes on while others wait.
+pub(crate) const SLICE: Duration = Duration::from_millis(5);
 
 /// Between which sizes calls of one kind move.
 #[derive(Debug)]

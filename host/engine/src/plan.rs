@@ -31,6 +31,14 @@ impl Mechanism {
         Self::ReadWrite,
     ];
 
+    /// Which moved most, by how much each did; the worthier where two are even.
+    pub(crate) fn of_most(moved_by: &[u64; Self::ALL.len()]) -> Option<Self> {
+        Self::ALL
+            .into_iter()
+            .max_by_key(|mechanism| moved_by[*mechanism as usize])
+            .filter(|mechanism| moved_by[*mechanism as usize] > 0)
+    }
+
     /// The name that reports use.
     pub const fn name(self) -> &'static str {
         match self {

@@ -6,6 +6,7 @@ use std::task::Waker;
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 
+use crate::durability;
 use crate::error::{Cause, Refused, Side, Unsupported};
 use crate::feed::{Feed, Passed};
 use crate::kind;
@@ -16,7 +17,7 @@ use crate::resolve::{self, ALWAYS, Entry};
 use crate::staging::{self, Close, Staged, despite_signals};
 use crate::stream::{Attempt, Stream};
 use crate::support::Support;
-use crate::sys::{At, FileInfo, Kind, Result, Sys};
+use crate::sys::{FileInfo, Kind, Result, Sys};
 use crate::transfer::{Fd, at_destination};
 
 /// Permission bits, without setuid, setgid and sticky.
@@ -586,14 +587,7 @@ impl Target {
             Origin::Created => self.entry(sys, location)?,
             Origin::Existing | Origin::Published => return Ok(None),
         };
-        // The directory may be held by an O_PATH descriptor, which fsync(2) refuses.
-        sys.open(
-            At::Beneath(entry.directory.as_fd()),
-            ".".as_ref(),
-            OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC,
-            Mode::empty(),
-        )
-        .map(Some)
+        durability::open(sys, entry.directory.as_fd()).map(Some)
     }
 
     fn entry(&self, sys: &dyn Sys, location: &Location) -> Result<Entry> {

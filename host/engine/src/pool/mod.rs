@@ -122,7 +122,6 @@ impl Pool {
         let executor = PartsOf {
             pool: Arc::downgrade(&self.shared),
             owner,
-            cancel: cancel.clone(),
         };
         let environment = self.shared.environment.clone();
         let executor = Arc::new(executor);

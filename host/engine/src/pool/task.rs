@@ -8,15 +8,13 @@ use crate::bell::Bell;
 use crate::cancel::{Cancel, Watched};
 use crate::environment::Environment;
 use crate::error::{Cause, Error};
+use crate::pace::SLICE;
 use crate::progress::Progress;
 use crate::read::{self, ReadRequest};
 use crate::request::Request;
 use crate::summary::Summary;
 use crate::sys::Readiness;
 use crate::transfer::{Step, Transfer, Waits};
-
-/// How long a copy goes on while others wait.
-const SLICE: Duration = Duration::from_millis(5);
 
 /// How long a copy waits on its thread, which costs less than to hand it over and back.
 const LITTLE: Duration = Duration::from_micros(500);

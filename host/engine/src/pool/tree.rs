@@ -17,7 +17,6 @@ pub(super) struct PartsOf {
     /// Parts stand in the pool's queue and know the tree, which knows this.
     pub(super) pool: Weak<Shared>,
     pub(super) owner: Owner,
-    pub(super) cancel: Cancel,
 }
 
 impl Executor for PartsOf {
@@ -32,22 +31,15 @@ impl Executor for PartsOf {
             part.refuse();
             return;
         };
-        let task = Box::new(PartTask {
-            part,
-            cancel: self.cancel.clone(),
-        });
-        pool.enqueue(self.owner, task, Turn::Last);
+        pool.enqueue(self.owner, Box::new(PartTask(part)), Turn::Last);
     }
 }
 
-pub(super) struct PartTask {
-    pub(super) part: Part,
-    pub(super) cancel: Cancel,
-}
+struct PartTask(Part);
 
 impl Task for PartTask {
     fn run(&mut self, begin: &dyn Fn(), is_waited_for: &dyn Fn() -> bool) -> Next {
-        match self.part.run(begin, is_waited_for) {
+        match self.0.run(begin, is_waited_for) {
             PartStep::Ended => Next::Ended,
             PartStep::Again => Next::Again,
             PartStep::Later(pause) => Next::Later(pause),
@@ -65,7 +57,7 @@ impl Task for PartTask {
     }
 
     fn cancel(&self) -> &Cancel {
-        &self.cancel
+        self.0.cancel()
     }
 
     /// What it has opened and made is given up by a thread of the pool.
@@ -74,12 +66,12 @@ impl Task for PartTask {
     }
 
     fn refuse(mut self: Box<Self>) {
-        self.part.refuse();
+        self.0.refuse();
     }
 }
 
 impl fmt::Debug for PartTask {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.part.fmt(f)
+        self.0.fmt(f)
     }
 }

@@ -5,6 +5,7 @@ use std::os::fd::AsFd;
 use rustix::io::Errno;
 
 use super::{Flow, LONGEST_PAUSE, Phase, Transfer, at_destination, at_source, parts};
+use crate::durability;
 use crate::error::{Cause, Side};
 use crate::metadata;
 use crate::plan::Mechanism;
@@ -110,11 +111,7 @@ impl Transfer {
 
     pub(super) fn sync_directory(&mut self) -> Result<Flow, Cause> {
         if let Some(directory) = &self.directory {
-            match self.environment.sys().sync(directory.as_fd()) {
-                // File systems that cannot sync a directory (fsync(2)) promise nothing about names.
-                Ok(()) | Err(Errno::INVAL) => {}
-                Err(errno) => return Err(at_destination(errno)),
-            }
+            durability::sync(self.environment.sys(), directory.as_fd()).map_err(at_destination)?;
         }
         Ok(Flow::Done)
     }

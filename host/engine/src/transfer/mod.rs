@@ -388,10 +388,7 @@ impl Transfer {
 
     fn count(&mut self) {
         self.summary.elapsed = self.started.map_or(Duration::ZERO, |since| since.elapsed());
-        self.summary.method = Mechanism::ALL
-            .into_iter()
-            .max_by_key(|mechanism| self.moved_by[*mechanism as usize])
-            .filter(|mechanism| self.moved_by[*mechanism as usize] > 0);
+        self.summary.method = Mechanism::of_most(&self.moved_by);
     }
 
     fn end(&mut self, outcome: Step) -> Step {

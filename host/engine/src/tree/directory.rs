@@ -2,21 +2,23 @@
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 
-use rustix::fs::{Mode, OFlags};
+use rustix::fs::OFlags;
 use rustix::io::Errno;
 
 use super::node::{Ends, Node, open_destination, open_directory};
 use super::part::Entered;
 use super::shared::Tree;
+use crate::durability;
 use crate::error::{Cause, Limit};
 use crate::metadata::{self, loss, there};
 use crate::preserve::Preserve;
 use crate::request::{Durability, Existing, Handle};
+use crate::staging::despite_signals;
 use crate::summary::Summary;
-use crate::sys::{At, FileInfo, Kind};
+use crate::sys::{FileInfo, Kind};
 use crate::target::PERMISSIONS;
 use crate::transfer::{at_destination, at_source};
 use crate::xattrs;
@@ -57,13 +59,6 @@ pub(super) fn enter(
         return Err(Limit::Depth.into());
     }
     // What the copy makes is no part of what it copies, by whatever name it is met.
-    if tree
-        .made_root
-        .get()
-        .is_some_and(|made| made.is_same_file(&info))
-    {
-        return Err(Cause::SameFile);
-    }
     for above in node.and_above().filter(|above| !above.is_above) {
         if above.made.is_same_file(&info) {
             return Err(Cause::SameFile);
@@ -109,7 +104,6 @@ pub(super) fn below(
     if made.is_same_file(&info) {
         return Err(Cause::SameFile);
     }
-    let is_root = parent.as_ref().is_none_or(|parent| parent.is_above);
     let ends = Ends {
         source: Arc::new(File::from(source)),
         destination,
@@ -123,9 +117,6 @@ pub(super) fn below(
     node.is_new = is_new;
     node.is_linked = is_linked;
     let node = Arc::new(node);
-    if is_root {
-        let _ = tree.made_root.set(made);
-    }
     tree.add(&Summary {
         directories: 1,
         ..Summary::default()
@@ -168,23 +159,19 @@ pub(super) fn make(
             Err(Errno::EXIST) => false,
             Err(errno) => return Err(at_destination(errno)),
         };
-        let mut opened = open_destination(sys, directory, name);
-        let mut before = None;
-        if is_new && let Ok(fd) = &opened {
-            // The umask may have taken from its owner what the copy needs.
-            let made = sys.stat(fd.as_fd()).map_err(at_destination)?;
-            if made.mode & OWNER != OWNER {
-                let mode = made.mode | OWNER;
-                let answer = sys.set_mode_at(directory.as_fd(), name, Kind::Directory, mode);
-                answer.map_err(at_destination)?;
-                before = Some(made.mode);
-                opened = open_destination(sys, directory, name);
-            }
-        }
-        match opened {
-            Ok(opened) => {
+        match open_destination(sys, directory, name) {
+            Ok(mut opened) => {
                 let mut made = sys.stat(opened.as_fd()).map_err(at_destination)?;
-                made.mode = before.unwrap_or(made.mode);
+                if is_new && made.mode & OWNER != OWNER {
+                    // The umask took from its owner what the copy needs.
+                    let before = made.mode;
+                    let mode = before | OWNER;
+                    let answer = sys.set_mode_at(directory.as_fd(), name, Kind::Directory, mode);
+                    answer.map_err(at_destination)?;
+                    opened = open_destination(sys, directory, name).map_err(at_destination)?;
+                    made = sys.stat(opened.as_fd()).map_err(at_destination)?;
+                    made.mode = before;
+                }
                 return Ok(Some((Arc::new(opened.into()), made, is_new)));
             }
             Err(Errno::NOENT) => {}
@@ -246,29 +233,22 @@ fn finish(tree: &Tree, node: &Arc<Node>) -> Outcome<()> {
         });
     }
     if syncs {
-        sync(tree, &ends.destination)?;
+        sync(tree, ends.destination.as_fd())?;
     }
     Ok(())
 }
 
-/// The directory in which the root has its name, which may be held by a descriptor that fsync(2)
-/// refuses.
+/// The directory in which the root has its name.
 fn sync_above(tree: &Tree, node: &Arc<Node>) -> Outcome<()> {
     let directory = node.destination(tree)?;
-    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-    let at = At::Beneath(directory.as_fd());
-    let opened = tree.sys().open(at, ".".as_ref(), flags, Mode::empty());
-    sync(tree, &Arc::new(opened.map_err(at_destination)?.into()))
+    let opened = durability::open(tree.sys(), directory.as_fd()).map_err(at_destination)?;
+    sync(tree, opened.as_fd())
 }
 
 /// Puts the names in a directory on stable storage.
-fn sync(tree: &Tree, directory: &Handle) -> Outcome<()> {
-    let sync = || tree.sys().sync(directory.as_fd());
-    match crate::staging::despite_signals(sync) {
-        // File systems that cannot sync a directory (fsync(2)) promise nothing about names.
-        Ok(()) | Err(Errno::INVAL) => Ok(()),
-        Err(errno) => Err(at_destination(errno)),
-    }
+fn sync(tree: &Tree, directory: BorrowedFd<'_>) -> Outcome<()> {
+    let sync = || durability::sync(tree.sys(), directory);
+    despite_signals(sync).map_err(at_destination)
 }
 
 /// In the order of [`metadata::apply`].

@@ -7,9 +7,9 @@ use std::time::Duration;
 
 use super::directory;
 use super::links::{Claim, First, Key, add_name};
-use super::name::Placed;
 use super::node::{Ends, Node};
 use super::part::Entered;
+use super::place::Placed;
 use super::shared::Tree;
 use crate::error::{Cause, Refused, Side, Unsupported};
 use crate::preserve::Preserve;

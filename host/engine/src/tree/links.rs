@@ -6,8 +6,8 @@ use std::ffi::{OsStr, OsString};
 use std::os::fd::AsFd;
 use std::sync::Arc;
 
-use super::name::{Placed, place};
 use super::node::{Ends, Node};
+use super::place::{Placed, place};
 use super::shared::Tree;
 use crate::error::Cause;
 use crate::sys::{FileInfo, Listed};

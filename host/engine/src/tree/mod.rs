@@ -15,6 +15,7 @@ mod links;
 mod name;
 mod node;
 mod part;
+mod place;
 mod report;
 mod request;
 mod root;

@@ -6,25 +6,21 @@ use std::path::{Component, Path};
 use std::sync::Arc;
 
 use rustix::fs::{Mode, OFlags};
-use rustix::io::Errno;
 
 use super::node::{Ends, Node};
 use super::part::Entered;
+use super::place::{Placed, place};
 use super::request::{Special, Symlinks};
 use super::shared::{Tree, join};
 use super::{directory, file};
 use crate::error::{Cause, Refused, Side, Unsupported};
 use crate::metadata::{self, loss, there};
 use crate::preserve::Preserve;
-use crate::request::{Existing, Location};
+use crate::request::Location;
 use crate::resolve;
-use crate::staging::with_fresh_name;
 use crate::summary::Summary;
-use crate::sys::{FileInfo, Kind, Listed, Result as SysResult};
-use crate::transfer::{at_destination, at_source};
-
-/// A name that comes and goes is looked for again so many times.
-const TRIES: usize = 4;
+use crate::sys::{FileInfo, Kind, Listed};
+use crate::transfer::at_source;
 
 type Outcome<T> = Result<T, Cause>;
 
@@ -44,10 +40,12 @@ pub(super) fn enter(
     };
     if let Some(exclude) = &tree.options.exclude
         && !node.is_above
-        && exclude.is_excluded(&node.path_of(name), kind == Kind::Directory)
     {
-        tree.skipped(None, &node.path_of(name));
-        return Ok(Entered::Done);
+        let path = node.path_of(name);
+        if exclude.is_excluded(&path, kind == Kind::Directory) {
+            tree.skipped(None, &path);
+            return Ok(Entered::Done);
+        }
     }
     if !counted {
         tree.count_entry()?;
@@ -182,6 +180,9 @@ fn special(
     let mut lost = describe_owner(tree, ends, to, &info)?;
     if keeps_mode {
         let mode = metadata::mode_of(options, &info, &info)?;
+        if mode != info.mode {
+            lost |= metadata::withheld(options, Preserve::MODE)?;
+        }
         let answer = sys.set_mode_at(directory, to, info.kind, mode);
         lost |= loss(options, Preserve::MODE, answer.map_err(there))?;
     }
@@ -223,61 +224,4 @@ fn describe_times(tree: &Tree, ends: &Ends, to: &OsStr, info: &FileInfo) -> Outc
     let sys = tree.sys();
     let answer = sys.set_times_at(directory, to, info.accessed, info.modified);
     loss(options, Preserve::TIMESTAMPS, answer.map_err(there))
-}
-
-/// What came of making a name.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Placed {
-    Made,
-    /// It is the same file already.
-    Already,
-    /// What stands there is left.
-    Left,
-}
-
-/// Makes a name by `make`, in place of what stands there, if that may be and is no directory: then
-/// beside it, and renamed over it. `same` is what may stand there already.
-pub(super) fn place(
-    tree: &Tree,
-    ends: &Ends,
-    to: &OsStr,
-    source: &FileInfo,
-    same: Option<&FileInfo>,
-    make: &dyn Fn(&OsStr) -> SysResult<()>,
-) -> Outcome<Placed> {
-    let sys = tree.sys();
-    let directory = ends.destination.as_fd();
-    for _ in 0..TRIES {
-        match make(to) {
-            Ok(()) => return Ok(Placed::Made),
-            Err(Errno::EXIST) => {}
-            Err(errno) => return Err(at_destination(errno)),
-        }
-        let found = match sys.stat_at(directory, to) {
-            Err(Errno::NOENT) => continue,
-            found => found.map_err(at_destination)?,
-        };
-        if same.is_some_and(|same| found.is_same_file(same)) {
-            return Ok(Placed::Already);
-        }
-        if found.is_same_file(source) {
-            return Err(Cause::SameFile);
-        }
-        match tree.options.entries.existing {
-            Existing::Refuse => return Err(at_destination(Errno::EXIST)),
-            Existing::Skip => return Ok(Placed::Left),
-            Existing::Update if found.modified >= source.modified => return Ok(Placed::Left),
-            Existing::Update | Existing::Write => {}
-        }
-        if found.kind == Kind::Directory {
-            return Err(at_destination(Errno::ISDIR));
-        }
-        let ((), beside) = with_fresh_name(make).map_err(at_destination)?;
-        let renamed = sys.rename(directory, &beside, to);
-        if renamed.is_err() {
-            let _ = sys.unlink(directory, &beside);
-        }
-        return renamed.map(|()| Placed::Made).map_err(at_destination);
-    }
-    Err(at_destination(Errno::NOENT))
 }

@@ -10,7 +10,9 @@ use super::file::Copying;
 use super::node::Node;
 use super::root;
 use super::shared::Tree;
+use crate::cancel::Cancel;
 use crate::error::{Cause, Side};
+use crate::pace::SLICE;
 use crate::sys::{Listed, Listing};
 
 /// Names that are given away at once.
@@ -21,8 +23,6 @@ const ALONE: usize = 16;
 const OPEN: usize = 8;
 /// Files that are written and not yet published, where all are synced before.
 const STAGED: usize = 16;
-/// How long a part goes on while others wait.
-const SLICE: Duration = Duration::from_millis(5);
 
 /// Who runs the parts of trees.
 pub trait Executor: Send + Sync {
@@ -130,7 +130,7 @@ impl Part {
             match self.run(&|| {}, &|| false) {
                 PartStep::Ended => return,
                 PartStep::Again => {}
-                PartStep::Later(pause) => self.tree.cancel_token().sleep(pause),
+                PartStep::Later(pause) => self.tree.cancel.sleep(pause),
             }
         }
     }
@@ -228,8 +228,8 @@ impl Part {
                 }
                 break;
             }
-            // The cancel is looked at in between.
-            if started.elapsed() > Duration::from_millis(1) {
+            // What ends the tree is seen between any two calls; who else waits for the thread, now and then.
+            if self.tree.is_stopped() || started.elapsed() > Duration::from_millis(1) {
                 self.copying = Some(copying);
                 break;
             }
@@ -272,7 +272,7 @@ impl Part {
             loop {
                 match copying.step(&self.tree) {
                     super::file::Moved::On => {}
-                    super::file::Moved::Later(pause) => self.tree.cancel_token().sleep(pause),
+                    super::file::Moved::Later(pause) => self.tree.cancel.sleep(pause),
                     super::file::Moved::Ended(again) => {
                         self.do_again(again);
                         break;
@@ -390,6 +390,11 @@ impl Part {
         }
         self.ended = true;
         self.tree.part_ends();
+    }
+
+    /// What ends it.
+    pub(crate) fn cancel(&self) -> &Cancel {
+        &self.tree.cancel
     }
 
     /// Ends the tree, since nobody is to run its parts.

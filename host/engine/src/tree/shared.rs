@@ -20,7 +20,7 @@ use crate::plan::{Mechanism, Platform};
 use crate::progress::Progress;
 use crate::request::{Durability, Handle, Location};
 use crate::summary::Summary;
-use crate::sys::{FileInfo, Sys};
+use crate::sys::Sys;
 
 pub(crate) type Done = Box<dyn FnOnce(Result<Summary, Error>) + Send>;
 
@@ -37,8 +37,6 @@ pub(crate) struct Tree {
     pub(super) progress: Progress,
     pub(super) report: TreeReport,
     pub(super) links: Mutex<Links>,
-    /// The directory that the root became, where it is one.
-    pub(super) made_root: OnceLock<FileInfo>,
     /// Where the source's root is mounted.
     pub(super) mounted: OnceLock<Mounted>,
     deadline: Option<Instant>,
@@ -98,7 +96,6 @@ impl Tree {
             progress: Progress::default(),
             report: TreeReport::default(),
             links: Mutex::new(Links::new(follows)),
-            made_root: OnceLock::new(),
             mounted: OnceLock::new(),
             // Beyond all time there is no end.
             deadline: timeout.and_then(|timeout| started.checked_add(timeout)),
@@ -120,10 +117,6 @@ impl Tree {
 
     pub(crate) fn watch(&self) -> (Progress, TreeReport) {
         (self.progress.clone(), self.report.clone())
-    }
-
-    pub(crate) fn cancel_token(&self) -> &Cancel {
-        &self.cancel
     }
 
     pub(super) fn sys(&self) -> &dyn Sys {
@@ -242,10 +235,7 @@ impl Tree {
         };
         let mut summary = std::mem::take(&mut account.summary);
         summary.elapsed = self.started.elapsed();
-        summary.method = Mechanism::ALL
-            .into_iter()
-            .max_by_key(|mechanism| account.moved_by[*mechanism as usize])
-            .filter(|mechanism| account.moved_by[*mechanism as usize] > 0);
+        summary.method = Mechanism::of_most(&account.moved_by);
         let failure = account.failure.take();
         drop(account);
         self.progress.note(summary.bytes, None);

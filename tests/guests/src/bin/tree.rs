@@ -3,7 +3,8 @@
 //! `tree FROM TO [options of a copy] [--symlinks=keep|follow|skip] [--special=refuse|skip|keep]
 //! [--exclude=PATTERN,..] [--one-file-system] [--keep-going] [--plain] [--cancel]`
 //!
-//! `--plain` is the function without options. `--cancel` starts it as a job and cancels that.
+//! `--plain` is the function without options. `--cancel` starts it as a job, cancels that once it has
+//! begun, and makes a file `cancelled` beside TO.
 
 use copyist_guest::{CopiedTree, Error, Special, Summary, Symlinks, TreeEntry, TreeOptions};
 use copyist_test_guests::{Arguments, cause, preserved, report_error, say};
@@ -55,7 +56,11 @@ fn main() {
 
 fn cancelled(options: &TreeOptions, from: &str, to: &str) -> Result<CopiedTree, Error> {
     let job = options.start(from, to)?;
+    // Its root, and the file in it.
+    while job.progress().entries < 2 {}
     job.cancel();
+    let beside = std::path::Path::new(to).with_file_name("cancelled");
+    std::fs::write(beside, "").expect("the directory may be written");
     Ok(CopiedTree {
         summary: job.wait()?,
         failed: job.failures().collect(),
